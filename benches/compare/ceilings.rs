@@ -1,14 +1,12 @@
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use toml::Table;
 
 use super::figure::{Figure, OURS};
 use super::ratio::amount;
-use crate::console;
-use crate::metadata::Workspace;
-use crate::tally::Tally;
 
 /// How many instructions more or less a compiler may make of the same source.
 const TOLERANCE: f64 = 0.10;
@@ -16,6 +14,13 @@ const TOLERANCE: f64 = 0.10;
 const NOW_AND_THEN: f64 = 0.5;
 /// What is gated, if it is counted at all.
 const UNITS: &[&str] = &["instructions", "allocations", "bytes"];
+
+/// Counts checks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub(super) passed: u64,
+    pub(super) failed: u64,
+}
 
 /// How the file begins.
 const HEAD: &str = "\
@@ -28,15 +33,15 @@ const HEAD: &str = "\
 pub(super) struct Ceilings(Table);
 
 impl Ceilings {
-    pub(super) fn read(workspace: &Workspace) -> Result<Self> {
-        let path = workspace.root.join("benches").join("ceilings.toml");
+    pub(super) fn read(folder: &Path) -> Result<Self> {
+        let path = folder.join("ceilings.toml");
         let text =
             fs::read_to_string(&path).with_context(|| format!("{} is not readable", path.display()))?;
         Ok(Self(text.parse().with_context(|| format!("{} is not TOML", path.display()))?))
     }
 
     /// Writes what was found down as what may be taken from now on.
-    pub(super) fn write(workspace: &Workspace, found: &[(&str, Vec<Figure>)]) -> Result<()> {
+    pub(super) fn write(folder: &Path, found: &[(&str, Vec<Figure>)]) -> Result<()> {
         let mut ceilings: BTreeMap<&str, BTreeMap<&str, BTreeMap<&str, i64>>> = BTreeMap::new();
         for (subject, figures) in found {
             for Figure { case, unit, value, .. } in gated(figures) {
@@ -45,7 +50,7 @@ impl Ceilings {
             }
         }
         let text = format!("{HEAD}\n{}", toml::to_string(&ceilings)?);
-        let path = workspace.root.join("benches").join("ceilings.toml");
+        let path = folder.join("ceilings.toml");
         fs::write(&path, text).with_context(|| format!("{} is not writable", path.display()))
     }
 
@@ -55,10 +60,10 @@ impl Ceilings {
         let ours: Vec<_> = gated(figures).collect();
         let mut tally = Tally::default();
         let mut note = |what: Result<(), String>| match what {
-            Ok(()) => tally += Tally::SUCCESS,
+            Ok(()) => tally.passed += 1,
             Err(why) => {
-                console::complain(format_args!("{subject}: {why}"));
-                tally += Tally::FAILURE;
+                eprintln!("{subject}: {why}");
+                tally.failed += 1;
             }
         };
         for figure in &ours {
@@ -84,10 +89,10 @@ impl Ceilings {
             return Err(format!("{case} takes {found} {unit}, more than {}", amount(ceiling)));
         }
         if *value < ceiling * (1.0 - TOLERANCE) {
-            console::complain(format_args!(
+            eprintln!(
                 "{subject}: {case} takes only {found} {unit}: its ceiling of {} can come down",
                 amount(ceiling)
-            ));
+            );
         }
         Ok(())
     }

@@ -1,7 +1,12 @@
-//! Runs the benches and puts what they found beside each other, as ratios: machines are noisy, ratios of one run less so.
+//! Runs the benches and puts their figures beside each other, as ratios: machines are noisy, ratios of one run less so.
 //!
 //! `--check` holds the counts that no busy machine changes (instructions, allocations, bytes) against the ceilings in
 //! `benches/ceilings.toml`. It never looks at a clock.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "its figures are on stdout, all else is on stderr"
+)]
 
 mod ceilings;
 mod figure;
@@ -9,143 +14,103 @@ mod plot;
 mod programs;
 mod ratio;
 
+use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
+use clap::Parser;
 
 use self::{
-    ceilings::Ceilings,
+    ceilings::{Ceilings, Tally},
     figure::Figure,
     programs::{Programs, SUBJECTS, Subject},
 };
-use crate::console;
-use crate::metadata::Workspace;
-use crate::root;
-use crate::tally::Tally;
 
-/// What the words after `bench` ask for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Asked {
+/// The benches as one table of ratios.
+#[derive(Debug, Parser)]
+#[command(bin_name = "cargo xtask bench")]
+struct Args {
+    /// limiter, overhead, burst, renewal or loopback; all if absent.
+    #[arg(value_parser = known)]
     subject: Option<String>,
+    /// Prints JSON.
+    #[arg(long)]
     json: bool,
+    /// Holds counts of instructions, allocations and bytes against their ceilings.
+    #[arg(long)]
     check: bool,
+    /// Makes today's counts the ceilings.
+    #[arg(long)]
     set_ceilings: bool,
+    /// Draws the figures into `benches/plots`.
+    #[arg(long)]
     plots: bool,
 }
 
-/// Does what the words after `bench` say. Standard output is the table, the JSON or the tally; all else is on stderr.
-pub(crate) fn run(words: &[String]) -> ExitCode {
-    let asked = match Asked::parse(words) {
-        Ok(asked) => asked,
-        Err(error) => return console::misunderstood(&error),
-    };
-    match asked.run() {
+fn known(name: &str) -> Result<String> {
+    let names: Vec<_> = SUBJECTS.iter().map(|subject| subject.name).collect();
+    ensure!(names.contains(&name), "expected {}", names.join(", "));
+    Ok(name.to_owned())
+}
+
+fn main() -> ExitCode {
+    match Args::parse().run() {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            console::complain(format_args!("error: {error:#}"));
+            eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
     }
 }
 
-impl Asked {
-    fn parse(words: &[String]) -> Result<Self> {
-        let mut asked = Self::default();
-        for word in words {
-            match word.as_str() {
-                "--json" => asked.json = true,
-                "--check" => asked.check = true,
-                "--plots" => asked.plots = true,
-                "--set-ceilings" => asked.set_ceilings = true,
-                name if SUBJECTS.iter().any(|subject| subject.name == name) && asked.subject.is_none() => {
-                    asked.subject = Some(name.to_owned());
-                }
-                other => {
-                    let names: Vec<_> = SUBJECTS.iter().map(|subject| subject.name).collect();
-                    bail!(
-                        "`bench {other}`: expected {} or --json, --plots, --check, --set-ceilings",
-                        names.join(", ")
-                    );
-                }
-            }
-        }
-        Ok(asked)
-    }
-
+impl Args {
     /// False if a ceiling was broken.
     fn run(&self) -> Result<bool> {
-        let workspace = Workspace::load(&root::find())?;
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
         let wanted = |subject: &&Subject| self.subject.as_ref().is_none_or(|name| name == subject.name);
         let subjects: Vec<Subject> = SUBJECTS.iter().filter(wanted).copied().collect();
         if self.check {
-            let tally = check(&workspace, &subjects)?;
-            console::say(tally);
+            let tally = check(folder, &subjects)?;
+            println!("{} passed, {} failed", tally.passed, tally.failed);
             return Ok(tally.failed == 0);
         }
         if self.set_ceilings {
-            let programs = Programs::build(&workspace, gates(SUBJECTS))?;
+            let programs = Programs::build(folder, gates(SUBJECTS))?;
             let found = SUBJECTS.iter().map(|subject| Ok((subject.name, programs.count(*subject)?)));
-            Ceilings::write(&workspace, &found.collect::<Result<Vec<_>>>()?)?;
+            Ceilings::write(folder, &found.collect::<Result<Vec<_>>>()?)?;
             return Ok(true);
         }
-        let programs = Programs::build(&workspace, subjects.iter().flat_map(|subject| subject.benches()))?;
+        let programs = Programs::build(folder, subjects.iter().flat_map(|subject| subject.benches()))?;
         let mut ratios = Vec::new();
         for subject in subjects {
             let figures = programs.run(subject)?;
             if self.plots {
-                plot::draw(&workspace, subject.name, &figures)?;
+                plot::draw(folder, subject.name, &figures)?;
             }
             ratios.extend(ratio::of(subject.name, &figures));
         }
         if self.json {
-            console::say(ratio::json(&ratios));
+            println!("{}", ratio::json(&ratios));
         } else {
-            ratios.iter().for_each(console::say);
+            ratios.iter().for_each(|ratio| println!("{ratio}"));
         }
         Ok(true)
     }
 }
 
-/// Holds every count against its ceiling.
-pub(crate) fn check_all(workspace: &Workspace) -> Result<Tally> {
-    check(workspace, SUBJECTS)
-}
-
-fn check(workspace: &Workspace, subjects: &[Subject]) -> Result<Tally> {
-    let ceilings = Ceilings::read(workspace)?;
-    let programs = Programs::build(workspace, gates(subjects))?;
-    let mut tally = Tally::default();
+/// Holds every count of these subjects against its ceiling.
+fn check(folder: &Path, subjects: &[Subject]) -> Result<Tally> {
+    let ceilings = Ceilings::read(folder)?;
+    let programs = Programs::build(folder, gates(subjects))?;
+    let mut sum = Tally::default();
     for subject in subjects.iter().copied() {
-        let figures = programs.count(subject)?;
-        tally += ceilings.check(subject.name, &figures);
+        let tally = ceilings.check(subject.name, &programs.count(subject)?);
+        sum = Tally { passed: sum.passed + tally.passed, failed: sum.failed + tally.failed };
     }
-    Ok(tally)
+    Ok(sum)
 }
 
 fn gates(subjects: &[Subject]) -> impl Iterator<Item = &'static str> {
     subjects.iter().flat_map(|subject| subject.gates()).copied()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(line: &str) -> Result<Asked> {
-        Asked::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
-    }
-
-    #[test]
-    fn a_subject_and_flags_are_understood_in_any_order() {
-        let asked = parse("--json limiter").unwrap();
-        assert_eq!(asked, Asked { subject: Some("limiter".into()), json: true, ..Asked::default() });
-        assert_eq!(parse("--check").unwrap(), Asked { check: true, ..Asked::default() });
-    }
-
-    #[test]
-    fn what_is_no_subject_is_refused_with_those_there_are() {
-        let refused = parse("limitr").unwrap_err().to_string();
-        assert!(refused.contains("limitr") && refused.contains("limiter, overhead, burst"), "{refused}");
-        assert!(parse("limiter burst").is_err());
-    }
 }

@@ -1,17 +1,16 @@
 use std::fmt::Write as _;
 use std::fs;
+use std::path::Path;
 
 use anyhow::Result;
 
 use super::Figure;
 use super::figure::OURS;
 use super::ratio::amount;
-use crate::console;
-use crate::metadata::Workspace;
 
 /// One picture for each unit: every case that has a peer, with a bar for everyone, as long as its share of the longest.
-pub(super) fn draw(workspace: &Workspace, subject: &str, figures: &[Figure]) -> Result<()> {
-    let folder = workspace.root.join("benches").join("plots");
+pub(super) fn draw(folder: &Path, subject: &str, figures: &[Figure]) -> Result<()> {
+    let folder = folder.join("plots");
     fs::create_dir_all(&folder)?;
     let mut units: Vec<&str> = Vec::new();
     for figure in figures {
@@ -28,7 +27,7 @@ pub(super) fn draw(workspace: &Workspace, subject: &str, figures: &[Figure]) -> 
             unit.chars().map(|char| if char.is_ascii_alphanumeric() { char } else { '-' }).collect();
         let path = folder.join(format!("{subject}-{}.svg", name.trim_matches('-')));
         fs::write(&path, svg(&format!("{subject}: {unit}"), &compared))?;
-        console::complain(format_args!("drew {}", path.display()));
+        eprintln!("drew {}", path.display());
     }
     Ok(())
 }

@@ -1,20 +1,18 @@
 use std::collections::HashMap;
+use std::env;
 use std::fs;
-use std::path::PathBuf;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
 use super::Figure;
-use crate::console;
-use crate::metadata::Workspace;
-use crate::process::{self, Pipe};
-use crate::root::cargo;
 
 /// What figures are about.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Subject {
+pub(super) struct Subject {
     pub(super) name: &'static str,
     /// The bench that measures time, with criterion.
     timed: Option<&'static str>,
@@ -24,7 +22,7 @@ pub(crate) struct Subject {
     gated: bool,
 }
 
-pub(crate) const SUBJECTS: &[Subject] = &[
+pub(super) const SUBJECTS: &[Subject] = &[
     Subject {
         name: "limiter",
         timed: Some("limiter"),
@@ -65,26 +63,27 @@ impl Subject {
 
 impl Programs {
     /// Builds these benches, and no others.
-    pub(super) fn build(workspace: &Workspace, benches: impl Iterator<Item = &'static str>) -> Result<Self> {
-        let mut command = cargo(&workspace.root);
-        command.args([
-            "bench",
-            "--package",
-            "benches",
-            "--no-run",
-            "--message-format=json-render-diagnostics",
-        ]);
+    pub(super) fn build(folder: &Path, benches: impl Iterator<Item = &'static str>) -> Result<Self> {
+        let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        // `cargo run` describes this program in these variables. Build scripts that watch them would run again.
+        for (name, _) in env::vars_os() {
+            if ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|start| name.to_string_lossy().starts_with(start))
+            {
+                command.env_remove(name);
+            }
+        }
+        command.current_dir(folder).args(["bench", "--no-run", "--message-format=json-render-diagnostics"]);
         command.args(benches.flat_map(|bench| ["--bench", bench]));
         // An incremental build is another program: up to a fifth more instructions where little is done.
-        command.env("CARGO_INCREMENTAL", "0");
+        command.env("CARGO_INCREMENTAL", "0").env("CARGO_TERM_COLOR", "never");
         let output = command.stderr(Stdio::inherit()).output().context("cargo did not start")?;
         ensure!(output.status.success(), "the benches do not compile");
         let messages = String::from_utf8_lossy(&output.stdout);
-        Ok(Self {
-            executables: messages.lines().filter_map(executable).collect(),
-            folder: workspace.root.join("benches"),
-            home: workspace.target.join("benches"),
-        })
+        let executables: HashMap<_, _> = messages.lines().filter_map(executable).collect();
+        // They are in `release/deps` of cargo's target folder.
+        let target = executables.values().next().and_then(|path| path.ancestors().nth(3));
+        let home = target.context("cargo has built no bench")?.join("benches");
+        Ok(Self { executables, folder: folder.to_owned(), home })
     }
 
     /// Every figure about a subject.
@@ -115,31 +114,15 @@ impl Programs {
             fs::remove_dir_all(&home)?;
         }
         let mut command = self.command(bench)?;
-        self.watch(bench, command.arg("--bench").env("CRITERION_HOME", &home), |line| {
-            console::complain(line)
-        })?;
+        watch(bench, command.arg("--bench").env("CRITERION_HOME", &home), |_| {})?;
         Figure::of_criterion(&home)
     }
 
     fn lines(&self, bench: &str, flag: &str, subject: Subject) -> Result<Vec<Figure>> {
         let mut figures = Vec::new();
         let mut command = self.command(bench)?;
-        self.watch(bench, command.args([flag, subject.name]), |line| {
-            figures.extend(Figure::parse(line));
-            console::complain(line);
-        })?;
+        watch(bench, command.args([flag, subject.name]), |line| figures.extend(Figure::parse(line)))?;
         Ok(figures)
-    }
-
-    fn watch(&self, bench: &str, command: &mut Command, mut out: impl FnMut(&str)) -> Result<()> {
-        let ending = process::stream(command, None, |pipe, line| match pipe {
-            Pipe::Out => out(line),
-            Pipe::Err => console::complain(line),
-        })?;
-        match ending.failure() {
-            None => Ok(()),
-            Some(why) => bail!("the bench `{bench}` failed: {why}"),
-        }
     }
 
     fn command(&self, bench: &str) -> Result<Command> {
@@ -148,6 +131,19 @@ impl Programs {
         command.current_dir(&self.folder);
         Ok(command)
     }
+}
+
+/// Runs a bench; each of its lines is shown to `out`, and goes to stderr.
+fn watch(bench: &str, command: &mut Command, mut out: impl FnMut(&str)) -> Result<()> {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    for line in BufReader::new(child.stdout.take().context("no stdout")?).lines() {
+        let line = line?;
+        out(&line);
+        eprintln!("{line}");
+    }
+    let status = child.wait()?;
+    ensure!(status.success(), "the bench `{bench}` failed: {status}");
+    Ok(())
 }
 
 /// The name and the path of a bench that cargo says it has built.

@@ -1,17 +1,25 @@
+//! Cargo commands, cargo's own tools, and the state of the clone.
+
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use anyhow::{Result, ensure};
+
+use crate::report::Tally;
+use crate::runner;
+use crate::workspace::Workspace;
+
 /// Finds the workspace root: the folder above this crate.
 ///
 /// Cargo says where the crate is at run time; the place it was compiled in serves a binary started by hand.
-pub(crate) fn find() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     let crate_dir =
         env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
     crate_dir.parent().map_or_else(|| crate_dir.clone(), Path::to_path_buf)
 }
 
-/// What proptest takes its seed from.
+/// Where proptest takes its seed from.
 const DRAWS: &str = "PROPTEST_RNG_SEED";
 
 /// Starts to describe a cargo command at the workspace root.
@@ -26,11 +34,15 @@ pub(crate) fn cargo(root: &Path) -> Command {
             command.env_remove(&name);
         }
     }
-    // Properties draw the same everywhere, so a run fails only because of a change. Others are drawn with the variable.
+    fix_draws(&mut command);
+    command
+}
+
+/// Properties draw the same everywhere, so a run fails only because of a change. Others are drawn with the variable.
+pub(crate) fn fix_draws(command: &mut Command) {
     if env::var_os(DRAWS).is_none() {
         command.env(DRAWS, "1");
     }
-    command
 }
 
 /// Tells whether cargo has a subcommand such as `nextest`.
@@ -38,4 +50,58 @@ pub(crate) fn has_subcommand(root: &Path, name: &str) -> bool {
     let mut probe = cargo(root);
     probe.args([name, "--version"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     probe.status().is_ok_and(|status| status.success())
+}
+
+/// A cargo subcommand that we install ourselves, of one version: the same code then has the same mutants.
+pub(crate) struct CargoTool {
+    pub(crate) name: &'static str,
+    pub(crate) version: &'static str,
+}
+
+impl CargoTool {
+    /// The program's path. It is installed below the target folder if it is not there.
+    pub(crate) fn ready(&self, workspace: &Workspace) -> Result<PathBuf> {
+        let Self { name, version } = self;
+        let tools = workspace.target.join("tools");
+        let root = tools.join(format!("{name}-{version}"));
+        let program = root.join("bin").join(name);
+        if !program.is_file() {
+            let mut install = cargo(&workspace.root);
+            // They wait for compilers most of the time; without optimisation they are there in half the time.
+            install.args(["install", name, "--version", version, "--locked", "--debug", "--root"]).arg(&root);
+            // Its own build must not meet the flags of ours.
+            install.env_remove("RUSTFLAGS").env("CARGO_TARGET_DIR", tools.join("target"));
+            let report = runner::check(&mut install, None, runner::echo)?;
+            ensure!(report.tally == Tally::SUCCESS, "{name} {version} could not be installed");
+        }
+        Ok(program)
+    }
+}
+
+/// The committed state of our crates, and whether the working tree differs from it; `None` outside a clone.
+///
+/// It is the hash of a folder, not of a commit: a commit that changes only pages tests the same code.
+pub(crate) fn state(root: &Path) -> Option<String> {
+    let committed = git(root, &["rev-parse", "--short=12", "HEAD:crates"])?;
+    let changed = git(root, &["status", "--porcelain", "--", "crates"])?;
+    Some(if changed.is_empty() { committed } else { format!("{committed}-dirty") })
+}
+
+/// Tells a simulator the state of the code: its report names it, and a campaign keeps the sums of each state apart.
+pub(crate) fn name_state(command: &mut Command, root: &Path) {
+    if let Some(state) = state(root) {
+        command.env("STEADFAST_COMMIT", state);
+    }
+}
+
+fn git(root: &Path, words: &[&str]) -> Option<String> {
+    let output = Command::new("git").current_dir(root).args(words).output().ok()?;
+    let text = output.status.success().then(|| String::from_utf8(output.stdout).ok())??;
+    Some(text.trim().to_owned())
+}
+
+/// Returns the name if one of our crates has it.
+pub(crate) fn known_crate(name: &str) -> Result<String> {
+    ensure!(root().join("crates").join(name).is_dir(), "there is no such crate");
+    Ok(name.to_owned())
 }

@@ -1,12 +1,11 @@
 use std::fmt::Display;
 use std::io::{self, Write as _};
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Set while stdout belongs to data.
 static STDOUT_IS_DATA: AtomicBool = AtomicBool::new(false);
 
-/// From now on everything is said on stderr, but for [`data`].
+/// From now on everything is said on stderr, except [`data`].
 pub(crate) fn keep_stdout_for_data() {
     STDOUT_IS_DATA.store(true, Ordering::Relaxed);
 }
@@ -19,7 +18,6 @@ pub(crate) fn data(text: impl Display) {
 /// Prints one line on stdout at once.
 ///
 /// A reader that has gone away (`cargo xtask ci | head`) is no reason to stop a run half-way.
-#[cfg(not(test))]
 pub(crate) fn say(line: impl Display) {
     if STDOUT_IS_DATA.load(Ordering::Relaxed) {
         return complain(line);
@@ -29,19 +27,7 @@ pub(crate) fn say(line: impl Display) {
     let _ = out.flush();
 }
 
-/// Prints one line where the test harness can hold it back, which it cannot with a direct write.
-#[cfg(test)]
-pub(crate) fn say(line: impl Display) {
-    println!("{line}");
-}
-
-/// Prints one line on stderr: for what is said instead of a run.
+/// Prints one line on stderr.
 pub(crate) fn complain(line: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{line}");
-}
-
-/// Says why a command line was not understood; what comes back is the exit code of that.
-pub(crate) fn misunderstood(why: &anyhow::Error) -> ExitCode {
-    complain(format_args!("error: {why:#}"));
-    ExitCode::from(2)
 }

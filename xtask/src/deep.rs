@@ -1,32 +1,34 @@
-//! The deep stages: what searches rather than checks, and takes what time it is given.
+//! The deep stages: searches rather than checks, which take the time that they are given.
 //!
 //! They repeat nothing of the plain stages. A stage over its time box is ended and has failed: a box is far
-//! longer than the stage needs, so what fills it hangs.
+//! longer than the stage needs, so one that fills it hangs.
 
-mod figures;
-mod sabotaged;
-mod sinks;
+mod names;
 mod table;
-mod what;
 
-use std::process::Command;
+use std::thread;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, ensure};
 
-pub(crate) use self::figures::Figures;
-use self::sinks::SINKS;
+use self::names::{Named, SINKS};
 use self::table::TABLE;
-use self::what::What;
-use crate::bench;
-use crate::metadata::Workspace;
-use crate::mutants;
-use crate::planted;
-use crate::report::{Report, Verdict};
-use crate::runner;
-use crate::stage;
-use crate::summary::Row;
-use crate::test_runner::TestRunner;
+use crate::cargo::cargo;
+use crate::figures::{Figures, Measured};
+use crate::planted::{self, Tree};
+use crate::programs::{Part, Programs, Site};
+use crate::report::{Report, Tally};
+use crate::runner::{self, echo};
+use crate::summary::{Row, Summary};
+use crate::tidy::Repository;
+use crate::workspace::Workspace;
+use crate::{console, mutants};
+
+/// Cases for each property; the plain tests run proptest's own default.
+const CASES: &str = "10000";
+
+/// The tests in files of their own that some stage runs.
+const TESTS: &[&str] = &["it", "journal", "gateway", "kill", "memory", "secrets", "soak"];
 
 /// One stage.
 pub(crate) struct Deep {
@@ -35,6 +37,40 @@ pub(crate) struct Deep {
     name: &'static str,
     what: What,
     time_box: Duration,
+    pace: Pace,
+}
+
+/// What a deep stage runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    /// Every file of every fuzz corpus.
+    Corpora,
+    /// Every property test, with more cases.
+    Properties,
+    /// Tests of a package and a target by parts of their names. They do a part of their work in a plain run, and all here.
+    Tests(&'static str, &'static str, &'static str),
+    /// The tests that search for secrets, each in its sink. They are plain tests, run again to be counted.
+    Secrets,
+    /// Tests under the scheduler that tries orders of threads; it needs a build of its own.
+    Schedules,
+    /// The simulator, which judges itself.
+    Simulation(&'static str),
+    /// A sample of mutants; those that do not fit into the stage's time are left out.
+    Mutants,
+    /// Every planted bug, in a copy of the sources.
+    Planted,
+    /// Counts that no busy machine changes, against their ceilings.
+    Costs,
+}
+
+/// What a stage does with the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pace {
+    Computes,
+    /// Waits for processes, networks and real time, beside stages that compute.
+    Waits,
+    /// Measures time, and has the machine to itself.
+    Alone,
 }
 
 /// Every deep stage, in order.
@@ -42,75 +78,181 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Deep> {
     TABLE.iter()
 }
 
+/// Runs these stages, with this bug if there is one, and keeps what they measured.
+pub(crate) fn run(
+    stages: &[&'static Deep],
+    workspace: &Workspace,
+    bug: Option<&str>,
+    figures: &mut Figures,
+) -> Summary {
+    let mut programs = Programs::default();
+    let build = Row::run("deep build", &mut echo, |say| {
+        programs = build(stages, workspace, bug, say)?;
+        Ok(Report::of_tests(Tally::SUCCESS, None))
+    });
+    let mut summary = Summary { rows: vec![build] };
+    let of = |pace| stages.iter().filter(move |stage| stage.pace == pace);
+    let mut keep = |stage: &Deep, (row, measured)| {
+        figures.insert(stage.key, measured);
+        summary.rows.push(row);
+    };
+    thread::scope(|scope| {
+        let aside = scope.spawn(|| {
+            let run = |stage: &&'static Deep| {
+                let mut said = Vec::new();
+                let done = stage.run(workspace, &programs, &mut |line| said.push(line.to_owned()));
+                (*stage, done, said)
+            };
+            of(Pace::Waits).map(run).collect::<Vec<_>>()
+        });
+        for stage in of(Pace::Computes) {
+            keep(stage, stage.run(workspace, &programs, &mut echo));
+        }
+        for (stage, done, said) in aside.join().unwrap_or_default() {
+            said.iter().for_each(console::say);
+            keep(stage, done);
+        }
+    });
+    for stage in of(Pace::Alone) {
+        keep(stage, stage.run(workspace, &programs, &mut echo));
+    }
+    summary
+}
+
+/// Builds the part of the tree that these stages need.
+fn build(
+    stages: &[&Deep],
+    workspace: &Workspace,
+    bug: Option<&str>,
+    say: &mut dyn FnMut(&str),
+) -> Result<Programs> {
+    let needs_tests =
+        |stage: &&Deep| matches!(stage.what, What::Tests(..) | What::Properties | What::Secrets);
+    let part = if stages.iter().any(|stage| needs_tests(&stage)) {
+        Part::Tests(TESTS)
+    } else if stages.iter().any(|stage| matches!(stage.what, What::Simulation(_))) {
+        Part::Simulator
+    } else {
+        return Ok(Programs::default());
+    };
+    let site = if bug.is_some() { Tree::plant(workspace)?.site } else { Site::of(workspace) };
+    Ok(Programs::build(&site, part, say)?.with(bug))
+}
+
 impl Deep {
-    const fn new(key: &'static str, name: &'static str, what: What, minutes: u64) -> Self {
-        Self { key, name, what, time_box: Duration::from_secs(60 * minutes) }
+    const fn new(key: &'static str, name: &'static str, minutes: u64, what: What) -> Self {
+        Self { key, name, what, time_box: Duration::from_secs(60 * minutes), pace: Pace::Computes }
     }
 
-    /// Runs the stage, and keeps what it measured.
-    pub(crate) fn run(&self, workspace: &Workspace, figures: &mut Figures) -> Row {
-        let row = stage::row(self.name, || self.report(workspace, figures));
-        self.keep_verdict(&row, figures);
-        row
+    const fn waits(self) -> Self {
+        Self { pace: Pace::Waits, ..self }
+    }
+
+    const fn alone(self) -> Self {
+        Self { pace: Pace::Alone, ..self }
     }
 
     /// True if a bug can be planted in what the stage runs.
     pub(crate) fn takes_bugs(&self) -> bool {
-        matches!(self.what, What::Simulation(_) | What::Tests(_))
+        matches!(self.what, What::Simulation(_) | What::Tests(..))
     }
 
-    /// Runs the stage over a build in which this bug is planted, and keeps what it measured.
-    pub(crate) fn run_with(&self, bug: &str, workspace: &Workspace, figures: &mut Figures) -> Row {
-        let row = stage::row(self.name, || {
-            let command = sabotaged::command(self, workspace, bug)?;
-            match self.what {
-                What::Simulation(_) => self.judge(command, figures),
-                _ => self.count(TestRunner::Libtest, command, figures),
-            }
+    fn run(&self, workspace: &Workspace, programs: &Programs, say: &mut dyn FnMut(&str)) -> (Row, Measured) {
+        let mut measured = Measured::default();
+        let row = Row::run(self.name, say, |say| {
+            self.report(workspace, programs, &mut |line| {
+                measured.read(line);
+                say(line);
+            })
         });
-        self.keep_verdict(&row, figures);
-        row
-    }
-
-    fn keep_verdict(&self, row: &Row, figures: &mut Figures) {
-        if matches!(row.report.verdict, Verdict::Failed(_)) || row.report.tally.failed > 0 {
-            figures.fail(self.key);
+        if row.is_failed() {
+            measured.fail();
         }
+        (row, measured)
     }
 
-    fn report(&self, workspace: &Workspace, figures: &mut Figures) -> Result<Report> {
-        let installed = TestRunner::installed(&workspace.root);
+    fn report(
+        &self,
+        workspace: &Workspace,
+        programs: &Programs,
+        each: &mut dyn FnMut(&str),
+    ) -> Result<Report> {
+        let limit = Some(self.time_box);
         match self.what {
-            What::Corpora => self.count(TestRunner::Libtest, what::fuzz_corpora(workspace), figures),
-            What::Properties => self.count(installed, what::properties(workspace, installed)?, figures),
-            What::Tests(tests) => self.count(installed, tests.command(workspace, installed), figures),
+            What::Corpora => {
+                // `fuzz` is a workspace of its own, whose tests feed every file of every corpus to its target. That needs
+                // neither a fuzzer nor a nightly compiler.
+                let mut command = cargo(&workspace.root);
+                command.args(["test", "--manifest-path", "fuzz/Cargo.toml", "--no-fail-fast"]);
+                command.env("CARGO_TARGET_DIR", workspace.target.join("corpora"));
+                command.env("CARGO_BUILD_BUILD_DIR", &workspace.target);
+                runner::count_quietly(command.args(["--", "--show-output"]), limit, each)
+            }
+            What::Properties => {
+                // Only the properties run again: a test without proptest would do the same as before.
+                let named = Named::properties(&Repository::read(&workspace.root)?);
+                self.named(&named, programs, &[("PROPTEST_CASES", CASES)], each)
+            }
             What::Secrets => {
-                let report = self.count(installed, what::secrets(workspace, installed), figures)?;
+                let named =
+                    Named::find(&Repository::read(&workspace.root)?, SINKS.iter().map(|sink| sink.1))?;
+                let report = self.named(&named, programs, &[], each)?;
                 let sinks = if report.tally.failed == 0 { SINKS.len() } else { 0 };
-                figures.read(self.key, &format!("figures: sinks={sinks} leaks={}", report.tally.failed));
+                each(&format!("figures: sinks={sinks} leaks={}", report.tally.failed));
                 Ok(report)
             }
-            What::Schedules { package, names } => {
-                let mut command = what::schedules(workspace, package, names);
-                runner::count_quietly(&mut command, self.time_box, |line| figures.read(self.key, line))
+            What::Tests(package, target, names) => {
+                let mut command = programs.tests(package, target)?;
+                command.env("STEADFAST_DEEP", "1").args(names.split_whitespace()).arg("--show-output");
+                if self.pace == Pace::Alone {
+                    command.args(["--test-threads", "1"]);
+                }
+                runner::count_quietly(&mut command, limit, each)
             }
-            What::Simulation(arguments) => self.judge(what::simulation(workspace, arguments), figures),
-            What::Mutants => {
-                let each = |line: &str| figures.read(self.key, line);
-                Ok(Report::of_tests(mutants::sample(workspace, Some(self.time_box), each)?, None))
+            What::Schedules => {
+                // Flags of the compiler change every crate, so the other builds are kept.
+                let mut command = cargo(&workspace.root);
+                command.env("RUSTFLAGS", "--cfg shuttle");
+                command.env("CARGO_TARGET_DIR", workspace.target.join("shuttle"));
+                command.args(["test", "--profile", "deep", "--no-fail-fast", "--lib", "schedules"]);
+                command.args(["--package", "steadfast-limit", "--package", "steadfast-dedup"]);
+                command.args(["--package", "steadfast-auth", "--", "--show-output"]);
+                runner::count_quietly(&mut command, limit, each)
             }
-            What::Planted => planted::check_all(workspace, |line| figures.read(self.key, line)),
-            What::Costs => Ok(Report::of_tests(bench::check_all(workspace)?, None)),
+            What::Simulation(words) => {
+                let mut command = programs.simulator(&workspace.root)?;
+                runner::check(command.args(words.split_whitespace()), limit, each)
+            }
+            What::Mutants => Ok(Report::of_tests(mutants::sample(workspace, limit, each)?, None)),
+            What::Planted => planted::check_all(workspace, each),
+            What::Costs => {
+                let mut command = cargo(&workspace.root);
+                command.args(["run", "--quiet", "--package", "benches", "--", "--check"]);
+                runner::check(&mut command, limit, each)
+            }
         }
     }
 
-    fn judge(&self, mut command: Command, figures: &mut Figures) -> Result<Report> {
-        runner::judge(&mut command, self.time_box, |line| figures.read(self.key, line))
-    }
-
-    fn count(&self, test_runner: TestRunner, mut command: Command, figures: &mut Figures) -> Result<Report> {
-        let each = |line: &str| figures.read(self.key, line);
-        runner::count(test_runner, &mut command, Some(self.time_box), each)
+    /// Runs tests by their names, one program after the other.
+    fn named(
+        &self,
+        named: &Named,
+        programs: &Programs,
+        variables: &[(&str, &str)],
+        each: &mut dyn FnMut(&str),
+    ) -> Result<Report> {
+        let (mut tally, mut failure) = (Tally::default(), None);
+        for ((package, target), names) in named.places() {
+            let mut command = programs.tests(package, target).context("`TESTS` in xtask/src/deep.rs")?;
+            command.envs(variables.iter().copied()).args(names).arg("--show-output");
+            let report = runner::count_quietly(&mut command, Some(self.time_box), &mut *each)?;
+            ensure!(report.tally.total() > 0, "{package} {target}: nothing was run");
+            tally += report.tally;
+            if let crate::report::Verdict::Failed(why) = report.verdict {
+                failure.get_or_insert(format!("{package} {target}: {why}"));
+            }
+        }
+        Ok(Report::of_tests(tally, failure))
     }
 }
 

@@ -1,267 +1,295 @@
-//! The evidence behind each promise: what was run, how much of it, and what it came to.
+//! The evidence behind each promise: what was run, how much of it, and the result. `xtask/evidence.toml` has the rows.
 //!
-//! | command | what it does |
-//! |---|---|
-//! | `cargo xtask evidence` | runs the stages that the rows need, and prints the table that docs/evidence.md shows |
-//! | `cargo xtask evidence --only F8` | one row, with the stages that it needs |
-//! | `cargo xtask evidence --only F7 --planted NAME` | the same over a build in which a bug is planted: it has to fail |
-//! | `cargo xtask evidence --json` | the same as JSON, one object a row |
-//!
-//! The deep stages of CI end with the same tables. A row without its figures has failed: silence proves nothing. Below them
-//! stands what long runs came to, with the state of the code that each was of.
-
-mod campaign;
-mod judge;
-mod page;
-mod row;
-mod table;
+//! The deep stages of CI end with the same table. A row without its figures has failed: silence proves nothing. The results
+//! of long runs are in `xtask/campaign.toml` and on the page, and are written there by hand.
 
 use std::collections::BTreeSet;
-use std::process::ExitCode;
+use std::fs;
 
-use anyhow::{Result, bail, ensure};
-use serde_json::Value;
+use anyhow::{Context as _, Result, bail, ensure};
+use serde::Deserialize;
+use serde_json::{Value, json};
 
-use self::campaign::{Campaign, Entry};
-pub(crate) use self::judge::Judgement;
-pub(crate) use self::page::faults_of_page;
-use self::row::Row;
-use crate::console;
-use crate::deep::{self, Deep, Figures};
-use crate::metadata::Workspace;
-use crate::planted;
-use crate::root;
-use crate::sim;
-use crate::summary::Summary;
-use crate::tally::Tally;
+use crate::figures::{Figures, Measured};
+use crate::report::Tally;
+use crate::tidy::{self, Repository};
+use crate::workspace::Workspace;
+use crate::{cargo, console, deep, planted};
 
-/// What the words after `evidence` ask for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Asked {
-    json: bool,
+const ROWS: &str = include_str!("../evidence.toml");
+
+/// The name that rows give to the figures of the repository's files.
+const FILES: &str = "files";
+
+/// The page that shows the table.
+const PAGE: &str = "docs/evidence.md";
+const HEAD: &str = "| | what | target | measured | seeds | holds |\n|---|---|---|---|---|---|\n";
+/// The beginning of the line that names the measured state of the code.
+const STATE: &str = "State of `crates` (`git rev-parse --short=12 HEAD:crates`): `";
+
+/// The evidence behind each promise, measured again by the deep stages that each row names.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// One row, F1 to F18.
+    #[arg(long, value_name = "ID", value_parser = known)]
     only: Option<String>,
+    /// Measures the row with a bug planted in the code, which must fail it.
+    #[arg(long, value_name = "NAME", requires = "only", value_parser = planted::known)]
     planted: Option<String>,
+    /// Prints JSON, one object a row.
+    #[arg(long, conflicts_with = "write")]
+    json: bool,
+    /// Writes the table into docs/evidence.md.
+    #[arg(long, conflicts_with_all = ["only", "planted"])]
+    write: bool,
 }
 
-/// Does what the words after `evidence` say. Standard output is the table or the JSON; all else is on stderr.
-pub(crate) fn run(words: &[String]) -> ExitCode {
-    let asked = match Asked::parse(words) {
-        Ok(asked) => asked,
-        Err(error) => return console::misunderstood(&error),
-    };
-    match asked.run() {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            console::complain(format_args!("error: {error:#}"));
-            ExitCode::FAILURE
-        }
-    }
+/// One figure of the evidence.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    /// F1 to F18.
+    id: String,
+    what: String,
+    target: String,
+    stages: Vec<String>,
+    value: String,
+    holds: Vec<String>,
 }
 
-impl Asked {
-    fn parse(words: &[String]) -> Result<Self> {
-        let mut asked = Self::default();
-        let mut words = words.iter();
-        while let Some(word) = words.next() {
-            match word.as_str() {
-                "--only" if asked.only.is_some() => bail!("`evidence --only`: one row, or all"),
-                "--planted" if asked.planted.is_some() => bail!("`evidence --planted`: one bug at a time"),
-                "--json" => asked.json = true,
-                "--only" => match words.next() {
-                    Some(id) if table::TABLE.iter().any(|row| row.id == id) => asked.only = Some(id.clone()),
-                    id => {
-                        let id = id.map_or("nothing", String::as_str);
-                        bail!("`evidence --only`: expected F1 to F18, got {id}")
-                    }
-                },
-                "--planted" => match words.next() {
-                    Some(bug) if planted::is_known(bug) => asked.planted = Some(bug.clone()),
-                    bug => {
-                        let bug = bug.map_or("nothing", String::as_str);
-                        bail!("`evidence --planted`: no bug is called {bug}")
-                    }
-                },
-                other => bail!("`evidence {other}`: expected --json, --only ID or --planted NAME"),
-            }
-        }
-        ensure!(asked.planted.is_none() || asked.only.is_some(), "`evidence --planted` needs --only ID");
-        Ok(asked)
-    }
-
-    /// False if a promise does not hold.
-    fn run(&self) -> Result<bool> {
-        let workspace = Workspace::load(&root::find())?;
-        let rows: Vec<&Row> =
-            table::TABLE.iter().filter(|row| self.only.as_ref().is_none_or(|only| row.id == only)).collect();
-        let wanted: BTreeSet<&str> = rows.iter().flat_map(|row| row.stages).copied().collect();
-        let mut figures = Figures::default();
-        console::keep_stdout_for_data();
-        ensure!(
-            self.planted.is_none() || !wanted.is_empty(),
-            "the row is read from files: no bug changes it"
-        );
-        let stages: Vec<_> = deep::all().filter(|stage| wanted.contains(stage.key)).collect();
-        ensure!(
-            self.planted.is_none() || stages.iter().all(|stage| stage.takes_bugs()),
-            "the row's stages run neither tests nor the simulator: no bug can be planted there"
-        );
-        let run = |stage: &Deep| match &self.planted {
-            Some(bug) => stage.run_with(bug, &workspace, &mut figures),
-            None => stage.run(&workspace, &mut figures),
-        };
-        let summary = Summary { rows: stages.into_iter().map(run).collect() };
-        console::say(format_args!("\n{summary}"));
-        let judged = judge_all(&rows, &workspace, &figures)?;
-        if self.json {
-            let array: Vec<Value> = judged.iter().map(Judged::json).collect();
-            console::data(Value::Array(array));
-        } else {
-            console::data(page::of(&judged, self.planted.as_deref(), &workspace)?);
-        }
-        Ok(summary.tally().failed == 0 && judged.iter().all(|judged| judged.judgement.pass != Some(false)))
-    }
+#[derive(Deserialize)]
+struct Table {
+    row: Vec<Row>,
 }
 
-/// Judges every row by what the stages measured, prints the table, counts each row that holds or does not, and names those
-/// that do not.
-pub(crate) fn conclude(workspace: &Workspace, figures: &Figures) -> Result<(Tally, Vec<String>)> {
-    let rows: Vec<&Row> = table::TABLE.iter().collect();
-    let judged = judge_all(&rows, workspace, figures)?;
-    console::say(page::of(&judged, None, workspace)?);
-    let broken = judged.iter().filter(|judged| judged.judgement.pass == Some(false));
-    let broken = broken.map(|Judged { row, judgement, .. }| format!("{}: {}", row.id, judgement.value));
-    Ok((judged.iter().map(Judged::tally).sum(), broken.collect()))
-}
-
-/// A row with what it came to.
+/// A row with its result.
 struct Judged {
-    row: &'static Row,
-    judgement: Judgement,
+    row: Row,
+    holds: bool,
+    value: String,
     /// The seeds of each stage that says which it ran.
-    seeds: Option<String>,
-    campaign: Vec<Entry>,
-    crates: String,
-    commit: String,
+    seeds: String,
 }
 
-fn judge_all(rows: &[&'static Row], workspace: &Workspace, figures: &Figures) -> Result<Vec<Judged>> {
-    let known = |hash: Option<String>| hash.unwrap_or_else(|| "unknown".to_owned());
-    let (crates, commit) = (known(sim::crates(&workspace.root)), known(sim::commit(&workspace.root)));
-    let campaign = Campaign::read(&workspace.root)?;
-    rows.iter()
-        .map(|&row| {
-            let judgement = row.judge(workspace, figures)?.unless_failed(row.stages, figures);
-            let campaign = campaign.of(row.id).cloned().collect();
-            let (crates, commit) = (crates.clone(), commit.clone());
-            Ok(Judged { row, judgement, seeds: seeds(row, figures), campaign, crates, commit })
-        })
-        .collect()
+/// Measures the rows and prints them. Standard output is the table or the JSON; all else is on stderr.
+pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Tally> {
+    console::keep_stdout_for_data();
+    let wanted = rows(|id| args.only.as_ref().is_none_or(|only| only == id))?;
+    let (judged, stages) = measure(wanted, workspace, args.planted.as_deref())?;
+    let state = cargo::state(&workspace.root).unwrap_or_else(|| "unknown".to_owned());
+    if args.json {
+        console::data(Value::Array(judged.iter().map(|judged| judged.json(&state)).collect()));
+    } else {
+        console::data(format_args!("{STATE}{state}`.\n\n{}", table(&judged)));
+    }
+    if args.write {
+        let path = workspace.root.join(PAGE);
+        fs::write(&path, replaced(&fs::read_to_string(&path)?, &state, &table(&judged))?)?;
+    }
+    Ok(judged.iter().map(|judged| Tally::of(judged.holds)).sum::<Tally>() + stages)
 }
 
-/// `0..9`, or `orders 0..9, pipe 0..4` where more than one stage says which seeds it ran.
-fn seeds(row: &Row, figures: &Figures) -> Option<String> {
-    let ranges = row.stages.iter().filter_map(|stage| Some((stage, figures.word(stage, "seed_range")?)));
-    match &ranges.collect::<Vec<_>>()[..] {
-        [] => None,
-        [(_, range)] => Some((*range).to_owned()),
-        many => {
-            let all: Vec<String> = many.iter().map(|(stage, range)| format!("{stage} {range}")).collect();
-            Some(all.join(", "))
+/// Judges every row by the figures of the stages, prints the table, counts each row, and names those that do not hold.
+pub(crate) fn conclude(workspace: &Workspace, mut figures: Figures) -> Result<(Tally, Vec<String>)> {
+    let judged = judge(rows(|_| true)?, workspace, &mut figures)?;
+    console::say(table(&judged));
+    let broken = judged.iter().filter(|judged| !judged.holds);
+    let broken = broken.map(|judged| format!("{}: {}", judged.row.id, judged.value)).collect();
+    Ok((judged.iter().map(|judged| Tally::of(judged.holds)).sum(), broken))
+}
+
+/// Demands that a row is denied with this bug: a table that always says yes would prove nothing. Returns the measured value.
+pub(crate) fn deny(workspace: &Workspace, id: &str, bug: &str) -> Result<String> {
+    let (judged, _) = measure(rows(|row| row == id)?, workspace, Some(bug))?;
+    let [Judged { holds: false, value, .. }] = &judged[..] else { bail!("the row holds") };
+    ensure!(
+        value.contains(" violations") && !value.contains(" 0 violations"),
+        "no violation was measured: {value}"
+    );
+    Ok(value.clone())
+}
+
+/// Runs the stages that these rows need; the results of their own checks are returned beside.
+fn measure(rows: Vec<Row>, workspace: &Workspace, bug: Option<&str>) -> Result<(Vec<Judged>, Tally)> {
+    let wanted: BTreeSet<&str> = rows.iter().flat_map(|row| &row.stages).map(String::as_str).collect();
+    let stages: Vec<_> = deep::all().filter(|stage| wanted.contains(stage.key)).collect();
+    let takes_bugs = !stages.is_empty() && stages.iter().all(|stage| stage.takes_bugs());
+    ensure!(
+        bug.is_none() || takes_bugs,
+        "the row runs neither tests nor the simulator: no bug can be planted"
+    );
+    let mut figures = Figures::default();
+    let summary = deep::run(&stages, workspace, bug, &mut figures);
+    console::say(format_args!("\n{summary}"));
+    Ok((judge(rows, workspace, &mut figures)?, summary.tally()))
+}
+
+fn known(id: &str) -> Result<String> {
+    ensure!(!rows(|row| row == id)?.is_empty(), "expected F1 to F18");
+    Ok(id.to_owned())
+}
+
+fn rows(is_wanted: impl Fn(&str) -> bool) -> Result<Vec<Row>> {
+    let table: Table = toml::from_str(ROWS).context("xtask/evidence.toml")?;
+    Ok(table.row.into_iter().filter(|row| is_wanted(&row.id)).collect())
+}
+
+fn judge(rows: Vec<Row>, workspace: &Workspace, figures: &mut Figures) -> Result<Vec<Judged>> {
+    let mut files = Measured::default();
+    files.read(&tidy::figures(&Repository::read(&workspace.root)?)?);
+    figures.insert(FILES, files);
+    Ok(rows.into_iter().map(|row| row.judge(figures)).collect())
+}
+
+impl Row {
+    fn judge(self, figures: &Figures) -> Judged {
+        let told = |row: &Self| Ok::<_, anyhow::Error>((row.are_met(figures)?, row.filled(figures)?));
+        let (mut holds, mut value) =
+            told(&self).unwrap_or_else(|error| (false, format!("not measured: {error:#}")));
+        for stage in self.stages.iter().filter(|stage| figures.is_failed(stage)) {
+            holds = false;
+            value += &format!("; stage `{stage}` failed");
+        }
+        let seeds = |stage: &String| Some(format!("{stage} {}", figures.word(stage, "seed_range")?));
+        let seeds: Vec<String> = self.stages.iter().filter_map(seeds).collect();
+        Judged { row: self, holds, value, seeds: seeds.join(", ") }
+    }
+
+    /// True if every condition is met: a name or number, `=`, `>=` or `<=`, and another.
+    fn are_met(&self, figures: &Figures) -> Result<bool> {
+        let mut are_met = true;
+        for condition in &self.holds {
+            let [left, sign, right] = condition.split(' ').collect::<Vec<_>>()[..] else {
+                bail!("`{condition}` is no condition");
+            };
+            let side = |word: &str| word.parse().or_else(|_| self.sum(word, figures));
+            let (left, right) = (side(left)?, side(right)?);
+            are_met &= match sign {
+                "=" => left == right,
+                ">=" => left >= right,
+                "<=" => left <= right,
+                _ => bail!("`{sign}` is none of =, >=, <="),
+            };
+        }
+        Ok(are_met)
+    }
+
+    /// The measured value, with a number for each `{name}`.
+    fn filled(&self, figures: &Figures) -> Result<String> {
+        let mut text = String::new();
+        for (at, piece) in self.value.split(['{', '}']).enumerate() {
+            // Every second piece stands in braces.
+            text += &if at % 2 == 1 { count(self.sum(piece, figures)?) } else { piece.to_owned() };
+        }
+        Ok(text)
+    }
+
+    /// A figure of one stage, or its sum over all of the row's: each that ran has to say it, unless it stands for itself.
+    fn sum(&self, name: &str, figures: &Figures) -> Result<f64> {
+        let one = |stage: &str, name: &str| {
+            figures.number(stage, name).with_context(|| format!("`{name}` of stage `{stage}`"))
+        };
+        match name.split_once('.') {
+            Some((stage, name)) => one(stage, name),
+            None => self.stages.iter().map(|stage| one(stage, name)).sum(),
         }
     }
 }
 
 impl Judged {
-    fn tally(&self) -> Tally {
-        match self.judgement.pass {
-            Some(true) => Tally::SUCCESS,
-            Some(false) => Tally::FAILURE,
-            None => Tally::default(),
-        }
-    }
-
-    fn json(&self) -> Value {
-        let Judgement { value, pass, na } = &self.judgement;
-        serde_json::json!({
+    fn json(&self, state: &str) -> Value {
+        json!({
             "id": self.row.id,
-            "value": value,
+            "value": self.value,
             "target": self.row.target,
-            "pass": pass,
-            "command": self.row.command(),
-            "campaign": self.campaign.iter().map(Entry::json).collect::<Vec<_>>(),
-            "commit": self.commit,
-            "crates": self.crates,
+            "pass": self.holds,
+            "command": format!("cargo xtask evidence --only {}", self.row.id),
+            "crates": state,
             "seeds": self.seeds,
-            "na": na,
         })
     }
+}
+
+fn table(judged: &[Judged]) -> String {
+    let row = |Judged { row, holds, value, seeds }: &Judged| {
+        let Row { id, what, target, .. } = row;
+        let holds = if *holds { "yes" } else { "**no**" };
+        format!("| {id} | {what} | {target} | {value} | {seeds} | {holds} |\n")
+    };
+    HEAD.to_owned() + &judged.iter().map(row).collect::<String>()
+}
+
+/// Replaces the page's table, and the state of the code that it was measured with.
+fn replaced(page: &str, state: &str, table: &str) -> Result<String> {
+    let (before, after) = page.split_once(HEAD).context("the page has no such table")?;
+    let rest: String = after.split_inclusive('\n').skip_while(|line| line.starts_with('|')).collect();
+    let (start, old) = before.split_once(STATE).context("the page does not name its state")?;
+    let (_, old) = old.split_once('`').context("the page does not name its state")?;
+    Ok(format!("{start}{STATE}{state}`{old}{table}{rest}"))
+}
+
+/// A number with its thousands apart, `1,163,847`, or with the digits that it has behind the point.
+fn count(value: f64) -> String {
+    let text = value.to_string();
+    let whole = text.split('.').next().unwrap_or_default().len();
+    let mut apart = String::new();
+    for (at, letter) in text.char_indices() {
+        if (1..whole).contains(&at) && (whole - at) % 3 == 0 && !apart.ends_with('-') {
+            apart.push(',');
+        }
+        apart.push(letter);
+    }
+    apart
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Result<Asked> {
-        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        Asked::parse(&words)
-    }
-
-    #[test]
-    fn one_row_and_json_can_be_asked_for() {
-        let asked = Asked { json: true, only: Some("F8".to_owned()), planted: None };
-        assert_eq!(parse("--json --only F8").unwrap(), asked);
-        assert_eq!(parse("").unwrap(), Asked::default());
-    }
-
-    #[test]
-    fn a_bug_is_planted_under_one_row() {
-        let asked = parse("--only F7 --planted no-settle").unwrap();
-        assert_eq!(asked.planted.as_deref(), Some("no-settle"));
-        for line in ["--planted no-settle", "--only F7 --planted", "--only F7 --planted no-such-bug"] {
-            assert!(parse(line).is_err(), "{line}");
+    fn judged(said: &str, is_failed: bool) -> Judged {
+        let (mut measured, mut figures) = (Measured::default(), Figures::default());
+        measured.read(said);
+        if is_failed {
+            measured.fail();
         }
-        // What is read from files does not change with a bug.
-        assert!(parse("--only F17 --planted no-settle").unwrap().run().is_err());
+        figures.insert("scripts", measured);
+        rows(|id| id == "F7").unwrap().remove(0).judge(&figures)
     }
 
     #[test]
-    fn unknown_rows_and_words_are_refused_by_name() {
-        for line in ["--only", "--only F99", "--only F1 --only F2", "F8", "--all"] {
-            assert!(parse(line).is_err(), "{line}");
-        }
-        assert_eq!(run(&["--all".to_owned()]), ExitCode::from(2));
-        assert!(parse("--only F99").unwrap_err().to_string().contains("F99"));
+    fn a_row_holds_by_its_figures_and_not_without_them() {
+        let good = judged("figures: scripts=31386 violations=0 seed_range=0..3", false);
+        assert_eq!(
+            (good.holds, &*good.value, &*good.seeds),
+            (true, "31,386 scripts, 0 violations", "scripts 0..3")
+        );
+        assert!(!judged("figures: scripts=9 violations=2", false).holds);
+        let silent = judged("figures: scripts=9", false);
+        assert_eq!((silent.holds, &*silent.value), (false, "not measured: `violations` of stage `scripts`"));
+        assert!(!judged("figures: scripts=9 violations=0", true).holds, "its stage failed");
     }
 
     #[test]
-    fn every_row_names_stages_that_exist() {
-        let keys: BTreeSet<&str> = deep::all().map(|stage| stage.key).collect();
-        for row in table::TABLE {
-            for stage in row.stages {
-                assert!(keys.contains(stage), "{} needs `{stage}`", row.id);
-            }
+    fn every_row_is_well_formed_and_fails_without_figures() {
+        let keys: BTreeSet<&str> = deep::all().map(|stage| stage.key).chain([FILES]).collect();
+        for row in rows(|_| true).unwrap() {
+            assert!(row.stages.iter().all(|stage| keys.contains(stage.as_str())), "{}", row.id);
+            let judged = row.judge(&Figures::default());
+            assert!(!judged.holds && judged.value.starts_with("not measured: `"), "{}", judged.row.id);
         }
     }
 
     #[test]
-    fn a_table_without_figures_fails_in_every_row_that_stages_measure() {
-        let workspace = Workspace::load(&root::find()).unwrap();
-        let rows: Vec<&Row> = table::TABLE.iter().filter(|row| !row.stages.is_empty()).collect();
-        for judged in judge_all(&rows, &workspace, &Figures::default()).unwrap() {
-            assert_eq!(judged.judgement.pass, Some(false), "{}", judged.row.id);
-        }
-    }
-
-    #[test]
-    fn a_row_says_which_seeds_each_of_its_stages_ran() {
-        let mut figures = Figures::default();
-        figures.read("unbounded", "figures: seed_range=5..9");
-        figures.read("orders", "figures: seed_range=5..700");
-        figures.read("pipe", "figures: seed_range=5..30");
-        let of = |id| seeds(table::TABLE.iter().find(|row| row.id == id).unwrap(), &figures);
-        assert_eq!(of("F4").as_deref(), Some("5..9"));
-        assert_eq!(of("F1").as_deref(), Some("orders 5..700, pipe 5..30"));
-        assert_eq!(of("F17"), None);
+    fn rows_of_files_hold_and_the_page_can_be_written_again() {
+        let workspace = Workspace::load(&cargo::root()).unwrap();
+        let judged =
+            judge(rows(|id| id == "F16" || id == "F17").unwrap(), &workspace, &mut Figures::default());
+        assert!(judged.unwrap().iter().all(|judged| judged.holds));
+        let page = fs::read_to_string(cargo::root().join(PAGE)).unwrap();
+        let written = replaced(&page, "c15a1be7b1a5", &format!("{HEAD}| F1 |\n")).unwrap();
+        assert!(
+            written.contains("crates`): `c15a1be7b1a5`") && written.contains("---|\n| F1 |\n\nResults"),
+            "{written}"
+        );
     }
 }

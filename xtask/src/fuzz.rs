@@ -1,64 +1,46 @@
-//! Fuzzing: `cargo xtask fuzz [TARGET] [--minutes N]`, on the stable compiler.
-//!
-//! What the fuzzer finds stays below the target folder. An input that is worth keeping is copied into `fuzz/corpus` by
-//! hand, small and with a name that says what it is; every CI run replays those.
+//! An input that is worth keeping is copied from below the target folder into `fuzz/corpus` by hand, small and with a name
+//! that says what it is; every CI run replays those.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use anyhow::{Result, ensure};
 
-use crate::args::Misunderstood;
-use crate::cargo_tool::CargoTool;
+use crate::cargo::{self, CargoTool};
 use crate::console;
-use crate::metadata::Workspace;
 use crate::process;
-use crate::tally::Tally;
+use crate::report::Tally;
+use crate::workspace::Workspace;
 
 const TOOL: CargoTool = CargoTool { name: "cargo-fuzz", version: "0.13.2" };
 
 /// An answer of the gateway is seldom longer, and short inputs are tried more often.
 const MAX_LEN: &str = "-max_len=4096";
 
-/// What the words after `fuzz` ask for.
-#[derive(Debug, PartialEq, Eq)]
-struct Asked<'a> {
-    target: Option<&'a str>,
+/// Inputs that a fuzzer thinks up, for everything that reads foreign bytes, on the stable compiler.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// One target; all if absent.
+    #[arg(value_parser = known)]
+    target: Option<String>,
+    /// So long for each.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
     minutes: u64,
 }
 
-/// Fuzzes every target, or one; each is one check. A target that breaks does not stop the next.
-pub(crate) fn run(workspace: &Workspace, words: &[String]) -> Result<Tally> {
-    let asked = Asked::parse(words).map_err(Misunderstood)?;
-    let all = targets(&workspace.root)?;
-    let chosen: Vec<&String> =
-        all.iter().filter(|name| asked.target.is_none_or(|target| target == *name)).collect();
-    if chosen.is_empty() {
-        bail!(Misunderstood(anyhow!("`fuzz`: there is no such target; there are {}", all.join(", "))));
-    }
-    let program = TOOL.ready(workspace)?;
-    chosen.into_iter().map(|target| fuzz(workspace, &program, target, asked.minutes)).sum()
+fn known(target: &str) -> Result<String> {
+    let all = targets(&cargo::root())?;
+    ensure!(all.iter().any(|name| name == target), "there are {}", all.join(", "));
+    Ok(target.to_owned())
 }
 
-impl<'a> Asked<'a> {
-    fn parse(words: &'a [String]) -> Result<Self> {
-        let mut asked = Self { target: None, minutes: 5 };
-        let mut words = words.iter().map(String::as_str);
-        while let Some(word) = words.next() {
-            match word {
-                "--minutes" => {
-                    let minutes = words.next().and_then(|minutes| minutes.parse().ok());
-                    asked.minutes = minutes
-                        .filter(|&minutes| minutes > 0)
-                        .context("`fuzz --minutes`: expected a number of minutes")?;
-                }
-                target if !target.starts_with('-') && asked.target.is_none() => asked.target = Some(target),
-                other => bail!("`fuzz {other}`: expected [TARGET] [--minutes N]"),
-            }
-        }
-        Ok(asked)
-    }
+/// Fuzzes every target, or one; each is one check. A target that breaks does not stop the next.
+pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Tally> {
+    let program = TOOL.ready(workspace)?;
+    let all = targets(&workspace.root)?;
+    let chosen = all.iter().filter(|name| args.target.as_ref().is_none_or(|target| target == *name));
+    chosen.map(|target| fuzz(workspace, &program, target, args.minutes)).sum()
 }
 
 /// Every target has a folder of seeds.
@@ -109,32 +91,16 @@ fn executed(line: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::root;
-
-    fn words(line: &str) -> Vec<String> {
-        line.split_whitespace().map(str::to_owned).collect()
-    }
-
-    #[test]
-    fn a_target_and_its_minutes_are_understood() {
-        assert_eq!(Asked::parse(&words("")).unwrap(), Asked { target: None, minutes: 5 });
-        let one = words("journal --minutes 2");
-        assert_eq!(Asked::parse(&one).unwrap(), Asked { target: Some("journal"), minutes: 2 });
-        for line in ["--minutes", "--minutes 0", "--minutes soon", "--hours 1", "journal form"] {
-            assert!(Asked::parse(&words(line)).is_err(), "{line}");
-        }
-    }
 
     #[test]
     fn the_fuzzers_count_is_found_among_its_lines() {
         assert_eq!(executed("stat::number_of_executed_units: 52113"), Some(52_113));
         assert_eq!(executed("stat::average_exec_per_sec:     1200"), None);
-        assert_eq!(executed("#8192\tpulse  cov: 96 ft: 120"), None);
     }
 
     #[test]
     fn every_target_has_seeds_and_a_program() {
-        let root = root::find();
+        let root = cargo::root();
         let names = targets(&root).unwrap();
         assert!(names.len() >= 7, "{names:?}");
         for name in names {

@@ -1,89 +1,94 @@
-//! Runs everything that has to hold before a change is merged.
-//!
-//! | command | what it does |
-//! |---|---|
-//! | `cargo xtask test` | checks that the needed system tools are there, then runs every plain stage |
-//! | `cargo xtask test --install` | the same, but installs missing system tools first |
-//! | `cargo xtask ci` | the plain stages alone |
-//! | `cargo xtask ci --deep` | the deep stages alone, each in its time box; they never repeat a plain stage |
-//! | `cargo xtask tidy` | the checks of the repository's own rules alone |
-//! | `cargo xtask bench` | the benches as one table of ratios; with `--check`, counts against their ceilings |
-//! | `cargo xtask mutants` | small changes to our own code, one at a time, that its tests have to notice |
-//! | `cargo xtask fuzz` | inputs that a fuzzer thinks up, for everything that reads what we did not write |
-//! | `cargo xtask soak` | a client and a gateway as processes, under faults, for as long as is asked: nothing may grow |
-//! | `cargo xtask outage` | outages of a real network in the middle of an order: how many orders there are in the end |
-//! | `cargo xtask coverage` | which lines of each crate the plain tests run |
-//! | `cargo xtask evidence` | what stands behind each promise, measured anew |
-//! | `cargo xtask planted` | plants bugs, one after the other, and says what found each |
-//! | `cargo xtask sim limits`, `orders`, `scripts`, `catalogue`, `requests` | the simulations, with figures as a table or as JSON |
+//! Runs everything that has to hold before a change is merged. `cargo xtask help` tells of every command.
 //!
 //! A stage that fails does not hide the stages after it; only a failed build skips what needs the build.
-//! The last line is always `N passed, N failed`, in tests and checks that really ran. A stage that fails
-//! without counting anything (formatting, lints) is one failure; one that succeeds adds nothing.
+//! The last line is always `N passed, N failed`, in tests and checks that really ran.
 //! The exit code is 0, 1 if anything failed, or 2 if the command line was not understood.
 
-mod args;
-mod bench;
-mod cargo_tool;
+mod cargo;
 mod console;
 mod coverage;
 mod deep;
 mod evidence;
 mod examples;
+mod figures;
 mod fuzz;
-mod metadata;
 mod mutants;
 mod outage;
 mod plain;
 mod planted;
 mod process;
+mod programs;
 mod report;
-mod root;
 mod runner;
-mod sim;
 mod soak;
-mod stage;
 mod stopwatch;
 mod summary;
-mod tally;
-mod test_runner;
 mod tidy;
 mod tools;
+mod workspace;
 
-use std::env;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::{Parser, Subcommand};
 
-use crate::args::{Misunderstood, USAGE, Verb};
-use crate::deep::Figures;
-use crate::metadata::Workspace;
-use crate::summary::Summary;
-use crate::tally::Tally;
+use crate::cargo::cargo;
+use crate::figures::Figures;
+use crate::report::Tally;
+use crate::tools::Missing;
+use crate::workspace::Workspace;
+
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask")]
+struct Line {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Everything needed to trust this build: the plain stages, with the system tools that tests start.
+    Test {
+        /// Installs missing system tools with apt-get.
+        #[arg(long)]
+        install: bool,
+    },
+    /// The plain stages: format, tidy, licences, build, tests, doc tests, examples, lints, docs.
+    Ci {
+        /// The deep stages only: models, storms, crashes, simulations, planted bugs, counts.
+        #[arg(long)]
+        deep: bool,
+    },
+    /// The repository's own rules.
+    Tidy,
+    /// The benches as one table of ratios; `bench --help` tells the rest.
+    #[command(disable_help_flag = true)]
+    Bench {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
+    /// Simulations: limits, orders, scripts, catalogue, requests; `sim --help` tells the rest.
+    #[command(disable_help_flag = true)]
+    Sim {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
+    Evidence(evidence::Args),
+    Planted(planted::Args),
+    Mutants(mutants::Args),
+    Fuzz(fuzz::Args),
+    Soak(soak::Args),
+    Outage(outage::Args),
+    Coverage(coverage::Args),
+}
 
 fn main() -> ExitCode {
-    let verb = match Verb::parse(env::args().skip(1)) {
-        Ok(Verb::Usage) => {
-            console::say(USAGE);
-            return ExitCode::SUCCESS;
-        }
-        Ok(verb) => verb,
-        Err(unknown) => {
-            console::complain(format_args!("error: {unknown}\n\n{USAGE}"));
-            return ExitCode::from(2);
-        }
-    };
-    // Its standard output is data, and its exit code its own.
-    match &verb {
-        Verb::Bench(words) => return bench::run(words),
-        Verb::Evidence(words) => return evidence::run(words),
-        Verb::Planted(words) => return planted::run(words),
-        Verb::Sim(words) => return sim::run(words),
-        _ => {}
-    }
-    let tally = match run(verb) {
-        Err(error) if error.is::<Misunderstood>() => return console::misunderstood(&error),
-        result => result.unwrap_or_else(|error| {
+    let verb = Line::parse().verb;
+    let tally = match verb {
+        // Their standard output is data, and their exit code their own.
+        Verb::Sim { words } => return program(&["run", "--release", "--package", "steadfast-sim"], &words),
+        Verb::Bench { words } => return program(&["run", "--package", "benches"], &words),
+        verb => run(verb).unwrap_or_else(|error| {
             console::say(format_args!("error: {error:#}"));
             Tally::FAILURE
         }),
@@ -93,23 +98,23 @@ fn main() -> ExitCode {
 }
 
 fn run(verb: Verb) -> Result<Tally> {
-    let workspace = Workspace::load(&root::find())?;
+    let workspace = Workspace::load(&cargo::root())?;
     let summary = match verb {
-        Verb::Usage | Verb::Bench(_) | Verb::Evidence(_) | Verb::Planted(_) | Verb::Sim(_) => {
-            return Ok(Tally::default());
-        }
+        Verb::Bench { .. } | Verb::Sim { .. } => return Ok(Tally::default()),
         Verb::Tidy => return tidy::run(&workspace),
-        Verb::Test(missing) => {
-            tools::ensure(&workspace, missing)?;
-            stage::run_all(plain::STAGES, &workspace)
+        Verb::Test { install } => {
+            tools::ensure(&workspace, if install { Missing::Install } else { Missing::Refuse })?;
+            plain::run_all(&workspace)
         }
-        Verb::Ci => stage::run_all(plain::STAGES, &workspace),
-        Verb::Deep => return prove(&workspace),
-        Verb::Coverage(words) => return coverage::run(&workspace, &words),
-        Verb::Fuzz(words) => return fuzz::run(&workspace, &words),
-        Verb::Mutants(words) => return mutants::run(&workspace, &words),
-        Verb::Outage(words) => return outage::run(&workspace, &words),
-        Verb::Soak(words) => return soak::run(&workspace, &words),
+        Verb::Ci { deep: false } => plain::run_all(&workspace),
+        Verb::Ci { deep: true } => return prove(&workspace),
+        Verb::Evidence(args) => return evidence::run(&workspace, &args),
+        Verb::Planted(args) => return planted::run(&workspace, &args),
+        Verb::Mutants(args) => return mutants::run(&workspace, &args),
+        Verb::Fuzz(args) => return fuzz::run(&workspace, &args),
+        Verb::Soak(args) => return soak::run(&workspace, &args),
+        Verb::Outage(args) => return outage::run(&workspace, &args),
+        Verb::Coverage(args) => return coverage::run(&workspace, &args),
     };
     console::say(format_args!("\n{summary}"));
     tell(&summary.failures());
@@ -119,9 +124,9 @@ fn run(verb: Verb) -> Result<Tally> {
 /// Runs every deep stage, and judges what they measured.
 fn prove(workspace: &Workspace) -> Result<Tally> {
     let mut figures = Figures::default();
-    let summary = Summary { rows: deep::all().map(|stage| stage.run(workspace, &mut figures)).collect() };
+    let summary = deep::run(&deep::all().collect::<Vec<_>>(), workspace, None, &mut figures);
     console::say(format_args!("\n{summary}"));
-    let (rows, broken) = evidence::conclude(workspace, &figures)?;
+    let (rows, broken) = evidence::conclude(workspace, figures)?;
     tell(&[summary.failures(), broken].concat());
     Ok(summary.tally() + rows)
 }
@@ -130,5 +135,47 @@ fn prove(workspace: &Workspace) -> Result<Tally> {
 fn tell(failures: &[String]) {
     if !failures.is_empty() {
         console::say(format_args!("\n=== what failed ===\n{}\n", failures.join("\n\n")));
+    }
+}
+
+/// Builds and runs a program of its own, so that a fresh clone compiles xtask without it; its exit code is ours.
+fn program(run: &[&str], words: &[String]) -> ExitCode {
+    let root = cargo::root();
+    let mut command = cargo(&root);
+    command.args(run).args(["--quiet", "--"]).args(words);
+    cargo::name_state(&mut command, &root);
+    match command.status() {
+        Ok(status) => {
+            status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)
+        }
+        Err(error) => {
+            console::complain(format_args!("error: cargo did not start: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory as _, Parser as _};
+
+    use super::Line;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Line::command().debug_assert();
+        let is_understood =
+            |line: &str| Line::try_parse_from(["xtask"].into_iter().chain(line.split(' '))).is_ok();
+        let good = "ci --deep; test --install; bench --json limiter; sim --help; planted --only no-settle --json; \
+            evidence --only F7 --planted no-settle; mutants steadfast-limit --minutes 9; fuzz journal --minutes 2; \
+            soak --leak; outage --seconds 20,28 --times 1; coverage steadfast-limit";
+        for line in good.split("; ") {
+            assert!(is_understood(line), "{line}");
+        }
+        let bad = "release; ci --install; tidy now; planted --only no-such-bug; evidence --only F99; \
+            evidence --planted no-settle; fuzz gone; fuzz --minutes 0; outage --seconds 1; outage --times 0";
+        for line in bad.split("; ") {
+            assert!(!is_understood(line), "{line}");
+        }
     }
 }

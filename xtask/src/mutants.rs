@@ -1,11 +1,5 @@
 //! Mutants: small changes to our own code, one at a time, that its tests have to notice.
 //!
-//! | command | what it does |
-//! |---|---|
-//! | `cargo xtask mutants` | a fixed sample, always the same for the same code |
-//! | `cargo xtask mutants PACKAGE` | every mutant of one crate, which takes hours |
-//! | `cargo xtask mutants PACKAGE --minutes N` | as many of them, in any order, as the time allows |
-//!
 //! Each mutant meets the tests of its own crate. Those that no test can tell from the code are excluded in
 //! `.cargo/mutants.toml`, each with its reason.
 //!
@@ -20,15 +14,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::args::Misunderstood;
-use crate::cargo_tool::CargoTool;
-use crate::console;
-use crate::metadata::Workspace;
+use crate::cargo::{CargoTool, known_crate};
 use crate::process::{self, Ending};
+use crate::report::Tally;
+use crate::runner::echo;
 use crate::stopwatch::Stopwatch;
-use crate::tally::Tally;
+use crate::workspace::Workspace;
 
 const TOOL: CargoTool = CargoTool { name: "cargo-mutants", version: "27.1.0" };
 
@@ -60,27 +53,24 @@ const CASES: &str = "32";
 /// What is left for the sample if the tool's own build took all of the time.
 const LEAST: Duration = Duration::from_secs(120);
 
-/// What the words after `mutants` ask for.
-#[derive(Debug, PartialEq, Eq)]
-enum Asked<'a> {
-    Sample,
-    Package(&'a str, Option<Duration>),
+/// Small changes to our own code, one at a time, that its tests have to notice: a fixed sample, or those of one crate.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Every mutant of this crate, which takes hours.
+    #[arg(value_parser = known_crate)]
+    package: Option<String>,
+    /// As many of them, in any order, as so many minutes allow.
+    #[arg(long, value_name = "N", requires = "package", value_parser = clap::value_parser!(u64).range(1..))]
+    minutes: Option<u64>,
 }
 
-/// Does what the words after `mutants` say; each mutant is one check.
-pub(crate) fn run(workspace: &Workspace, words: &[String]) -> Result<Tally> {
-    match Asked::parse(words).map_err(Misunderstood)? {
-        Asked::Sample => sample(workspace, None, |_| {}),
-        Asked::Package(package, time_box) => {
-            if workspace.member(package).is_none() {
-                bail!(Misunderstood(anyhow!("`mutants {package}`: no such crate")));
-            }
-            let mutants = Mutants::of(workspace, package, vec![package])?;
-            // Any order, so that what the time allows is a fair part.
-            let which = ["--shuffle", "--minimum-test-timeout", "30", "--timeout-multiplier", "2"];
-            mutants.run(&which, &[], time_box)
-        }
-    }
+/// Tries mutants; each is one check.
+pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Tally> {
+    let Some(package) = &args.package else { return sample(workspace, None, echo) };
+    let mutants = Mutants::of(workspace, package, vec![package])?;
+    // Any order, so that what the time allows is a fair part.
+    let which = ["--shuffle", "--minimum-test-timeout", "30", "--timeout-multiplier", "2"];
+    mutants.run(&which, &[], args.minutes.map(|minutes| Duration::from_secs(60 * minutes)), &mut echo)
 }
 
 /// Tries the sample, and shows its figures to `each`. What does not fit into the time is left out.
@@ -97,10 +87,8 @@ pub(crate) fn sample(
     let names: Vec<String> = SAMPLE.iter().map(|(_, name)| literally(name)).collect();
     which.extend(SAMPLE.iter().flat_map(|(file, _)| ["--file", file]));
     which.extend(names.iter().flat_map(|name| ["--re", name]));
-    let tally = mutants.run(&which, SKIPPED, left)?;
-    let figures = format!("figures: mutants={} caught={}", tally.total(), tally.passed);
-    console::say(&figures);
-    each(&figures);
+    let tally = mutants.run(&which, SKIPPED, left, &mut each)?;
+    each(&format!("figures: mutants={} caught={}", tally.total(), tally.passed));
     Ok(tally)
 }
 
@@ -115,22 +103,6 @@ fn sampled() -> Vec<&'static str> {
 fn literally(text: &str) -> String {
     let means_itself = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '<' | '>');
     text.chars().flat_map(|c| (!means_itself(c)).then_some('\\').into_iter().chain([c])).collect()
-}
-
-impl<'a> Asked<'a> {
-    fn parse(words: &'a [String]) -> Result<Self> {
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        match words[..] {
-            [] => Ok(Self::Sample),
-            [package] if !package.starts_with('-') => Ok(Self::Package(package, None)),
-            [package, "--minutes", minutes] => {
-                let minutes = minutes.parse::<u64>().ok().filter(|&minutes| minutes > 0);
-                let minutes = minutes.context("`mutants --minutes`: expected a number of minutes")?;
-                Ok(Self::Package(package, Some(Duration::from_secs(60 * minutes))))
-            }
-            _ => bail!("`mutants {}`: expected [PACKAGE [--minutes N]]", words.join(" ")),
-        }
-    }
 }
 
 /// The mutants of one crate or of a few.
@@ -154,7 +126,13 @@ impl<'a> Mutants<'a> {
     }
 
     /// Runs those that `which` chooses. Passed are the caught, failed the missed; what does not compile is neither.
-    fn run(&self, which: &[&str], skipped: &[&str], time_box: Option<Duration>) -> Result<Tally> {
+    fn run(
+        &self,
+        which: &[&str],
+        skipped: &[&str],
+        time_box: Option<Duration>,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Tally> {
         let folder = self.workspace.target.join("mutants").join(self.name);
         fs::create_dir_all(&folder)?;
         let mut command = self.command();
@@ -166,8 +144,7 @@ impl<'a> Mutants<'a> {
         }
         // What a crate depends on is built once, and not again in each copy of the tree.
         command.env("CARGO_TARGET_DIR", self.workspace.target.join("mutants/build"));
-        console::say(format_args!("\n=== mutants: {} ===", self.name));
-        let ending = process::stream(&mut command, time_box, |_, line| console::say(line))?;
+        let ending = process::stream(&mut command, time_box, |_, line| say(line))?;
         let found = folder.join("mutants.out");
         if !found.is_dir() {
             bail!("cargo-mutants tried nothing: {}", ending.failure().unwrap_or_default());
@@ -191,34 +168,12 @@ fn lines(folder: &Path, list: &str) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::root;
-
-    fn words(line: &str) -> Vec<String> {
-        line.split_whitespace().map(str::to_owned).collect()
-    }
-
-    #[test]
-    fn a_crate_and_its_minutes_are_understood() {
-        assert_eq!(Asked::parse(&words("")).unwrap(), Asked::Sample);
-        let all = words("steadfast-limit");
-        assert_eq!(Asked::parse(&all).unwrap(), Asked::Package("steadfast-limit", None));
-        let some = words("steadfast-limit --minutes 9");
-        let nine = Some(Duration::from_secs(540));
-        assert_eq!(Asked::parse(&some).unwrap(), Asked::Package("steadfast-limit", nine));
-        for line in [
-            "--minutes 9",
-            "steadfast-limit --minutes",
-            "steadfast-limit --minutes long",
-            "steadfast-limit --minutes 0",
-        ] {
-            assert!(Asked::parse(&words(line)).is_err(), "{line}");
-        }
-    }
+    use crate::cargo;
 
     #[test]
     fn the_sample_is_of_crates_that_exist_and_stays_small() {
-        let workspace = Workspace::load(&root::find()).unwrap();
-        assert!(sampled().iter().all(|package| workspace.member(package).is_some()));
+        let workspace = Workspace::load(&cargo::root()).unwrap();
+        assert!(sampled().iter().all(|package| workspace.member(package).is_ok()));
         assert!(SAMPLE.iter().all(|(file, _)| workspace.root.join(file).is_file()));
         assert!(SAMPLE.is_sorted() && (8..=15).contains(&SAMPLE.len()));
     }

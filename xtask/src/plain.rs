@@ -1,29 +1,56 @@
 //! The plain stages, cheap ones first: what fails in a second should not wait for a build.
 
+use std::process::Command;
+use std::thread;
+
 use anyhow::Result;
 
-use crate::metadata::Workspace;
-use crate::report::Report;
-use crate::root::{cargo, has_subcommand};
-use crate::stage::{Role, Stage};
-use crate::test_runner::TestRunner;
-use crate::{console, examples, runner, tidy};
+use crate::cargo::{cargo, has_subcommand};
+use crate::report::{Report, Verdict};
+use crate::runner::{self, echo};
+use crate::summary::{Row, Summary};
+use crate::workspace::Workspace;
+use crate::{console, examples, tidy};
 
-pub(crate) const STAGES: &[Stage] = &[
-    Stage { name: "format", role: Role::Free, run: format },
-    Stage { name: "tidy", role: Role::Free, run: tidy::stage },
-    Stage { name: "licences and bans", role: Role::Free, run: deny },
-    Stage { name: "build", role: Role::Builds, run: build },
-    Stage { name: "tests", role: Role::NeedsBuild, run: tests },
-    Stage { name: "doc tests", role: Role::NeedsBuild, run: doc_tests },
-    Stage { name: "examples", role: Role::NeedsBuild, run: examples::stage },
-    Stage { name: "lints", role: Role::NeedsBuild, run: lints },
-    Stage { name: "lints without features", role: Role::NeedsBuild, run: featureless_lints },
-    Stage { name: "docs", role: Role::NeedsBuild, run: docs },
+/// One step: its name, whether it would only repeat the compiler's errors if the build failed, and what it does.
+type Stage = (&'static str, bool, fn(&Workspace) -> Result<Report>);
+
+const BUILD: &str = "build";
+
+const STAGES: &[Stage] = &[
+    ("format", false, |workspace| run(cargo(&workspace.root).args(["fmt", "--all", "--check"]))),
+    ("tidy", false, |workspace| Ok(Report::of_tests(tidy::run(workspace)?, None))),
+    ("licences and bans", false, deny),
+    // The examples are built here too, with the same features, so that no later stage compiles anything twice.
+    (BUILD, false, |workspace| run(cargo(&workspace.root).args(["test", "--workspace", "--no-run"]))),
+    ("tests", true, tests),
+    ("doc tests", true, doc_tests),
+    ("examples", true, examples::stage),
+    ("lints", true, |workspace| lint(workspace, &["--workspace", "--all-targets"])),
+    // The workspace builds the facade with all its features; most users take none.
+    ("lints without features", true, |workspace| {
+        lint(workspace, &["--package", "steadfast", "--no-default-features"])
+    }),
+    ("docs", true, docs),
 ];
 
-fn format(workspace: &Workspace) -> Result<Report> {
-    runner::check(cargo(&workspace.root).args(["fmt", "--all", "--check"]))
+/// Runs every stage in order; a failure stops nothing but what needs a build that failed.
+pub(crate) fn run_all(workspace: &Workspace) -> Summary {
+    let mut builds = true;
+    let mut summary = Summary::default();
+    for &(name, needs_build, stage) in STAGES {
+        let row = Row::run(name, &mut echo, |_| match needs_build && !builds {
+            true => Ok(Report::skipped("the build failed")),
+            false => stage(workspace),
+        });
+        builds &= name != BUILD || row.report.verdict == Verdict::Passed;
+        summary.rows.push(row);
+    }
+    summary
+}
+
+fn run(command: &mut Command) -> Result<Report> {
+    runner::check(command, None, echo)
 }
 
 // Advisories are left out: they need a database that a machine without free network does not have.
@@ -31,41 +58,34 @@ fn deny(workspace: &Workspace) -> Result<Report> {
     if !has_subcommand(&workspace.root, "deny") {
         return Ok(Report::skipped("cargo-deny is not installed"));
     }
-    runner::check(cargo(&workspace.root).args(["deny", "check", "licenses", "bans", "sources"]))
-}
-
-// The examples are built here too, with the same features, so that no later stage compiles anything twice.
-fn build(workspace: &Workspace) -> Result<Report> {
-    runner::check(cargo(&workspace.root).args(["test", "--workspace", "--no-run"]))
+    run(cargo(&workspace.root).args(["deny", "check", "licenses", "bans", "sources"]))
 }
 
 fn tests(workspace: &Workspace) -> Result<Report> {
-    let test_runner = TestRunner::installed(&workspace.root);
-    if test_runner == TestRunner::Libtest {
+    let mut command = cargo(&workspace.root);
+    // Examples and benches hold no tests.
+    let targets = ["--lib", "--bins", "--tests", "--workspace", "--no-fail-fast"];
+    if !has_subcommand(&workspace.root, "nextest") {
         console::say("cargo-nextest is not installed: cargo test instead");
+        return runner::count(runner::libtest, command.arg("test").args(targets), None, echo);
     }
-    runner::count(test_runner, &mut test_runner.command(&workspace.root), None, |_| {})
+    // The tests that take longest wait most of the time, for real networks and processes.
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    command.args(["nextest", "run", "--test-threads", &(2 * cores).to_string()]).args(targets);
+    runner::count(runner::nextest, &mut command, None, echo)
 }
 
 fn doc_tests(workspace: &Workspace) -> Result<Report> {
     let mut command = cargo(&workspace.root);
     command.args(["test", "--workspace", "--no-fail-fast", "--doc"]);
-    runner::count(TestRunner::Libtest, &mut command, None, |_| {})
+    runner::count(runner::libtest, &mut command, None, echo)
 }
 
-fn lints(workspace: &Workspace) -> Result<Report> {
-    let mut command = cargo(&workspace.root);
-    runner::check(command.args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
-}
-
-// The workspace builds the facade with all its features; most users take none.
-fn featureless_lints(workspace: &Workspace) -> Result<Report> {
-    let mut command = cargo(&workspace.root);
-    let facade = ["clippy", "--package", "steadfast", "--no-default-features", "--", "-D", "warnings"];
-    runner::check(command.args(facade))
+fn lint(workspace: &Workspace, targets: &[&str]) -> Result<Report> {
+    run(cargo(&workspace.root).arg("clippy").args(targets).args(["--", "-D", "warnings"]))
 }
 
 fn docs(workspace: &Workspace) -> Result<Report> {
     let mut command = cargo(&workspace.root);
-    runner::check(command.env("RUSTDOCFLAGS", "-D warnings").args(["doc", "--workspace", "--no-deps"]))
+    run(command.env("RUSTDOCFLAGS", "-D warnings").args(["doc", "--workspace", "--no-deps"]))
 }

@@ -1,113 +1,88 @@
-//! The scoreboard of planted bugs: does what we test with find what it is there to find?
+//! The scoreboard of planted bugs: do our tests find the bugs that they are there to find?
 //!
 //! The sources contain no bug. Each bug is a file of `crates/steadfast-verify/planted`: texts of the sources, their replacements,
 //! and the detectors of the bug. All bugs are planted at once in a copy of the workspace, where `STEADFAST_PLANTED` turns one on.
 //! First every detector must pass without a bug. Then each bug is turned on, and one of its detectors must fail.
 //!
-//! A detector proves something only by what it says: a test that failed, or a seed that broke a promise. One that hangs,
+//! A detector proves something only by its words: a test that failed, or a seed that broke a promise. One that hangs,
 //! dies or runs nothing has found nothing.
 
-mod binaries;
 mod bug;
-mod denial;
 mod detector;
-mod scoreboard;
 mod tree;
 
-use std::process::{Command, ExitCode};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::fmt;
+use std::sync::Mutex;
 use std::thread;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
+use serde::Serialize;
 
-use self::binaries::Binaries;
-pub(crate) use self::binaries::PROFILE;
+pub(crate) use self::bug::check as faults;
 use self::bug::{Bug, FOLDER};
-pub(crate) use self::detector::turn_on;
 use self::detector::{Detector, Seen};
-use self::scoreboard::{Score, Scoreboard};
 pub(crate) use self::tree::Tree;
-use crate::console;
-use crate::metadata::Workspace;
-use crate::report::Report;
-use crate::root;
+use crate::programs::{Part, Programs};
+use crate::report::{Report, Tally};
 use crate::stopwatch::Stopwatch;
-use crate::tally::Tally;
-use crate::tidy::{Finding, Repository};
+use crate::workspace::Workspace;
+use crate::{cargo, console, evidence};
 
-/// So many detectors run at once; most of them use more than one core themselves.
-const AT_ONCE: usize = 2;
+/// So many detectors run at once. Some wait most of the time, and some use more than one core themselves.
+const AT_ONCE: usize = 3;
 
-/// Plants every bug, or those named after `--only`, and says what found it; 1 if any was missed.
-pub(crate) fn run(words: &[String]) -> ExitCode {
-    let wanted = match Wanted::parse(words) {
-        Ok(wanted) => wanted,
-        Err(error) => return console::misunderstood(&error),
-    };
-    match Workspace::load(&root::find()).and_then(|workspace| play(&workspace, &wanted.only)) {
-        Ok(scoreboard) => {
-            console::data(if wanted.json { scoreboard.json() } else { scoreboard.to_string() });
-            if scoreboard.is_complete() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-        }
-        Err(error) => {
-            console::complain(format_args!("error: {error:#}"));
-            ExitCode::FAILURE
-        }
-    }
-}
+/// The files or folders of `tests` that detectors run.
+const TESTS: &[&str] = &["it", "journal", "gateway", "outage"];
 
-/// The same as a stage: every bug is a check, and so is the evidence, which has to deny its row with a bug.
-pub(crate) fn check_all(workspace: &Workspace, mut each: impl FnMut(&str)) -> Result<Report> {
-    let scoreboard = play(workspace, &[])?;
-    console::say(&scoreboard);
-    each(&format!("figures: bugs={} found={}", scoreboard.scores.len(), scoreboard.found()));
-    let (found, missed) = (scoreboard.found() as u64, scoreboard.missed() as u64);
-    let failed = missed + u64::from(!scoreboard.sober.is_empty());
-    Ok(Report::of_tests(Tally { passed: found, failed } + denial::check(workspace)?, None))
-}
+/// A row of the evidence, and a bug with which it cannot hold.
+const DENIED: (&str, &str) = ("F7", "no-settle");
 
-/// True if there is a bug with this name.
-pub(crate) fn is_known(name: &str) -> bool {
-    root::find().join(FOLDER).join(format!("{name}.toml")).is_file()
-}
-
-/// Returns the reasons why a bug cannot be planted or cannot be found.
-pub(crate) fn faults(files: &Repository) -> Vec<Finding> {
-    bug::check(files)
-}
-
-/// Returns the simulator of the copy with all bugs. Builds it first if it is missing.
-pub(crate) fn simulator(tree: &Tree) -> Result<Command> {
-    Ok(Binaries::build(tree)?.simulator()?.command())
-}
-
-/// What the command line asks for.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Wanted {
-    json: bool,
+/// Plants every bug that the tree knows, and says which detector found it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Only this bug; may be repeated.
+    #[arg(long, value_name = "NAME", value_parser = known)]
     only: Vec<String>,
+    /// Prints JSON.
+    #[arg(long)]
+    json: bool,
 }
 
-impl Wanted {
-    fn parse(words: &[String]) -> Result<Self> {
-        let mut wanted = Self::default();
-        let mut words = words.iter();
-        while let Some(word) = words.next() {
-            match (word.as_str(), words.as_slice()) {
-                ("--json", _) => wanted.json = true,
-                ("--only", [name, ..]) => {
-                    ensure!(is_known(name), "`planted --only`: no bug is called {name}");
-                    wanted.only.push(name.clone());
-                    words.next();
-                }
-                _ => bail!("usage: cargo xtask planted [--json] [--only NAME] …"),
-            }
-        }
-        Ok(wanted)
+/// Returns the name if there is a bug with it.
+pub(crate) fn known(name: &str) -> Result<String> {
+    let file = cargo::root().join(FOLDER).join(format!("{name}.toml"));
+    ensure!(file.is_file(), "no bug is called {name}");
+    Ok(name.to_owned())
+}
+
+/// Plants the bugs. Standard output is the scoreboard or the JSON; all else is on stderr.
+pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Tally> {
+    console::keep_stdout_for_data();
+    let scoreboard = play(workspace, &args.only, &mut |line| console::complain(line))?;
+    match args.json {
+        true => console::data(serde_json::to_string_pretty(&scoreboard)?),
+        false => console::data(&scoreboard),
     }
+    Ok(scoreboard.tally())
 }
 
-fn play(workspace: &Workspace, only: &[String]) -> Result<Scoreboard> {
+/// The same as a stage. The evidence has to deny its row with a bug, too.
+pub(crate) fn check_all(workspace: &Workspace, each: &mut dyn FnMut(&str)) -> Result<Report> {
+    let scoreboard = play(workspace, &[], each)?;
+    each(&format!("figures: bugs={} found={}", scoreboard.scores.len(), scoreboard.found()));
+    let (row, bug) = DENIED;
+    let denied = evidence::deny(workspace, row, bug);
+    match &denied {
+        Ok(value) => each(&format!("denied  {row} with {bug}: {value}")),
+        Err(error) => each(&format!("FAILED  {row} with {bug}: {error:#}")),
+    }
+    let tally = scoreboard.tally() + Tally::of(denied.is_ok());
+    let missed = scoreboard.scores.iter().filter(|score| score.found_by.is_none()).map(ToString::to_string);
+    let why = [scoreboard.sober.clone(), missed.collect()].concat().join("\n");
+    Ok(Report::of_tests(tally, (!why.is_empty()).then_some(why)))
+}
+
+fn play(workspace: &Workspace, only: &[String], say: &mut dyn FnMut(&str)) -> Result<Scoreboard> {
     let tree = Tree::plant(workspace)?;
     let is_wanted = |bug: &&Bug| only.is_empty() || only.contains(&bug.name);
     let bugs: Vec<&Bug> = tree.bugs.iter().filter(is_wanted).collect();
@@ -117,34 +92,35 @@ fn play(workspace: &Workspace, only: &[String]) -> Result<Scoreboard> {
             detectors.push(detector);
         }
     }
-    console::complain("building a copy with all bugs in it");
-    let binaries = Binaries::build(&tree)?;
+    say("building a copy with all bugs in it");
+    let programs = Programs::build(&tree.site, Part::Tests(TESTS), &mut *say)?;
     let clock = Stopwatch::start();
-    console::complain(format_args!("no bug: {} detectors have to pass", detectors.len()));
-    let sober = side_by_side(&detectors, |detector| match detector.run(&binaries, None) {
-        Seen::Nothing => None,
-        seen => Some(format!("{detector}: {seen}")),
+    say(&format!("no bug: {} detectors have to pass", detectors.len()));
+    let sober = side_by_side(&detectors, say, |detector| match detector.run(&programs, None) {
+        Seen::Nothing => (None, String::new()),
+        seen => (Some(format!("{detector}: {seen}")), format!("no bug, and yet: {detector}: {seen}")),
     });
-    let sober: Vec<String> = sober.into_iter().flatten().collect();
-    for failed in &sober {
-        console::complain(format_args!("no bug, and yet: {failed}"));
-    }
-    console::complain(format_args!("{} bugs", bugs.len()));
-    let scores = side_by_side(&bugs, |bug| {
-        let score = look_for(&bug.name, &bug.detectors, &binaries);
-        console::complain(&score);
-        score
+    let without = clock.elapsed().as_secs();
+    say(&format!("{without} s without a bug; {} bugs", bugs.len()));
+    let scores = side_by_side(&bugs, say, |bug| {
+        let score = look_for(&bug.name, &bug.detectors, &programs);
+        let line = score.to_string();
+        (score, line)
     });
-    Ok(Scoreboard { sober, scores, took: clock.elapsed() })
+    Ok(Scoreboard {
+        sober: sober.into_iter().flatten().collect(),
+        scores,
+        seconds: clock.elapsed().as_secs(),
+    })
 }
 
 /// Turns one bug on and runs its detectors until one finds it.
-fn look_for(name: &str, detectors: &[Detector], binaries: &Binaries) -> Score {
+fn look_for(name: &str, detectors: &[Detector], programs: &Programs) -> Score {
     let clock = Stopwatch::start();
     let mut found_by = None;
     let mut quiet = Vec::new();
     for detector in detectors {
-        match detector.run(binaries, Some(name)) {
+        match detector.run(programs, Some(name)) {
             Seen::Bug(what) => {
                 found_by = Some((detector.to_string(), what));
                 break;
@@ -152,53 +128,105 @@ fn look_for(name: &str, detectors: &[Detector], binaries: &Binaries) -> Score {
             seen => quiet.push(format!("{detector}: {seen}")),
         }
     }
-    Score { name: name.to_owned(), found_by, quiet, took: clock.elapsed() }
+    Score { name: name.to_owned(), found_by, quiet, seconds: clock.elapsed().as_secs() }
 }
 
-/// Does the work for all of them, a few at a time, and keeps their order.
-fn side_by_side<T: Sync, R: Send>(all: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let one_after_the_other = || {
-        let mut done = Vec::new();
-        while let Some((index, one)) = {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            all.get(index).map(|one| (index, one))
-        } {
-            done.push((index, work(one)));
+/// Does the work for all of them, a few at a time, says a line of each in turn, and keeps their order.
+fn side_by_side<T: Sync, R: Send>(
+    all: &[T],
+    say: &mut dyn FnMut(&str),
+    work: impl Fn(&T) -> (R, String) + Sync,
+) -> Vec<R> {
+    let left = Mutex::new(all.iter().enumerate());
+    let next = || left.lock().ok()?.next();
+    let (done, incoming) = std::sync::mpsc::channel();
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            let done = done.clone();
+            let (next, work) = (&next, &work);
+            scope.spawn(move || {
+                while let Some((index, one)) = next() {
+                    let _ = done.send((index, work(one)));
+                }
+            });
         }
-        done
-    };
-    let mut done: Vec<(usize, R)> = thread::scope(|scope| {
-        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(one_after_the_other)).collect();
-        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_default()).collect()
-    });
-    done.sort_by_key(|(index, _)| *index);
-    done.into_iter().map(|(_, result)| result).collect()
+        drop(done);
+        let mut results = Vec::new();
+        for (index, (result, line)) in incoming {
+            if !line.is_empty() {
+                say(&line);
+            }
+            results.push((index, result));
+        }
+        results.sort_by_key(|(index, _)| *index);
+        results.into_iter().map(|(_, result)| result).collect()
+    })
+}
+
+/// The result of looking for one bug.
+#[derive(Debug, Serialize)]
+struct Score {
+    name: String,
+    /// The detector, and what it saw.
+    found_by: Option<(String, String)>,
+    /// The words of the detectors that did not find it.
+    quiet: Vec<String>,
+    seconds: u64,
+}
+
+impl fmt::Display for Score {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, found_by, quiet, seconds } = self;
+        match found_by {
+            Some((detector, what)) => write!(f, "found   {name:<28} {seconds:>4} s  {detector}: {what}"),
+            None => write!(f, "MISSED  {name:<28} {seconds:>4} s  {}", quiet.join("; ")),
+        }
+    }
+}
+
+/// Every bug, and whether it was found.
+#[derive(Debug, Serialize)]
+struct Scoreboard {
+    /// The detectors that did not pass without a bug.
+    sober: Vec<String>,
+    scores: Vec<Score>,
+    seconds: u64,
+}
+
+impl Scoreboard {
+    fn found(&self) -> usize {
+        self.scores.iter().filter(|score| score.found_by.is_some()).count()
+    }
+
+    /// A check for each bug, and a failure for each detector that does not pass without one.
+    fn tally(&self) -> Tally {
+        let (found, all) = (self.found() as u64, self.scores.len() as u64);
+        Tally { passed: found, failed: all - found + self.sober.len() as u64 }
+    }
+}
+
+impl fmt::Display for Scoreboard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.sober[..] {
+            [] => writeln!(f, "passed  no bug")?,
+            failed => failed.iter().try_for_each(|failed| writeln!(f, "FAILED  no bug: {failed}"))?,
+        }
+        self.scores.iter().try_for_each(|score| writeln!(f, "{score}"))?;
+        write!(f, "{} of {} found in {} s", self.found(), self.scores.len(), self.seconds)
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-
-    fn words(line: &str) -> Vec<String> {
-        line.split_whitespace().map(str::to_owned).collect()
-    }
-
-    #[test]
-    fn names_are_kept_and_leftovers_refused() {
-        let wanted = Wanted::parse(&words("--only no-settle --json --only no-owner-wait")).unwrap();
-        assert_eq!(wanted, Wanted { json: true, only: words("no-settle no-owner-wait") });
-        for line in ["--only", "now", "--json now", "--only no-such-bug"] {
-            assert!(Wanted::parse(&words(line)).is_err(), "{line}");
-        }
-    }
+    use crate::tidy::Repository;
 
     #[test]
     fn every_piece_of_work_is_done_once_and_in_its_place() {
         let all: Vec<usize> = (0..100).collect();
-        assert_eq!(side_by_side(&all, |one| one * 2), all.iter().map(|one| one * 2).collect::<Vec<_>>());
+        let mut said = 0;
+        let done = side_by_side(&all, &mut |_| said += 1, |one| (one * 2, one.to_string()));
+        assert_eq!((done, said), (all.iter().map(|one| one * 2).collect::<Vec<_>>(), 100));
     }
 
     #[cfg(unix)]
@@ -213,23 +241,25 @@ mod tests {
             fi",
         );
         let dies = Detector::script("kill -9 $$");
-        let binaries = Binaries::shell();
-        assert_eq!(sees_one.run(&binaries, None), Seen::Nothing);
+        let programs = Programs::shells();
+        assert_eq!(sees_one.run(&programs, None), Seen::Nothing);
 
-        let seen = look_for("seen", &[dies.clone(), sees_one.clone()], &binaries);
+        let seen = look_for("seen", &[dies.clone(), sees_one.clone()], &programs);
         assert_eq!(seen.found_by.as_ref().map(|(_, what)| &**what), Some("its::name"));
-        assert_eq!(seen.quiet.len(), 1, "what died has found nothing");
-        let missed = look_for("unseen", &[sees_one, dies], &binaries);
+        assert_eq!(seen.quiet.len(), 1, "a detector that died has found nothing");
+        let missed = look_for("unseen", &[sees_one, dies], &programs);
         assert_eq!((&missed.found_by, missed.quiet.len()), (&None, 2));
 
-        let board = Scoreboard { sober: Vec::new(), scores: vec![seen, missed], took: Duration::ZERO };
-        assert_eq!((board.found(), board.missed(), board.is_complete()), (1, 1, false));
+        let mut board = Scoreboard { sober: Vec::new(), scores: vec![seen, missed], seconds: 0 };
+        assert_eq!(board.tally(), Tally { passed: 1, failed: 1 });
         assert!(board.to_string().contains("\nMISSED  unseen"), "{board}");
+        board.sober.push("sim".to_owned());
+        assert_eq!(board.tally().failed, 2);
     }
 
     #[test]
     fn every_bug_can_be_planted() {
-        let files = Repository::read(&root::find()).unwrap();
-        assert_eq!(faults(&files).iter().map(ToString::to_string).collect::<Vec<_>>(), [""; 0]);
+        let files = Repository::read(&cargo::root()).unwrap();
+        assert_eq!(faults(&files), [""; 0]);
     }
 }

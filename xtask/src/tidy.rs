@@ -1,55 +1,100 @@
-//! The repository's own rules: what no compiler, linter or formatter checks.
+//! The repository's own rules, which no compiler, linter or formatter checks.
 //!
-//! Each check is a pure function of the files or of cargo's metadata, in a file of its own, and shown to fail
-//! by its own tests.
+//! Each check is a pure function of the files or of cargo's metadata, and shown to fail by a test.
 
-mod doc_tests;
 mod edges;
-mod evidence;
-mod file_names;
-mod finding;
-mod lock_file;
-mod machine_paths;
-mod manifests;
-mod markers;
 mod repository;
-mod root_entries;
-mod source;
 mod traceability;
-mod words;
-
-use std::fmt::Display;
 
 use anyhow::Result;
+use toml::Table;
 
 use crate::console;
-use crate::metadata::Workspace;
 use crate::planted;
-use crate::report::Report;
-use crate::tally::Tally;
+use crate::report::Tally;
+use crate::workspace::Workspace;
 
-pub(crate) use finding::Finding;
+use repository::File;
 pub(crate) use repository::Repository;
-pub(crate) use source::Source;
-pub(crate) use traceability::coverage;
+use traceability::coverage;
 
-type Check = fn(&Workspace, &Repository) -> Vec<Finding>;
+/// The entries that a visitor sees first. Dotfiles belong to tools, and are not seen.
+const VISIBLE: &[&str] = &[
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "Cargo.lock",
+    "Cargo.toml",
+    "LICENSE-APACHE",
+    "LICENSE-MIT",
+    "README.md",
+    "benches",
+    "crates",
+    "docs",
+    "examples",
+    "fuzz",
+    "xtask",
+];
+
+/// Texts that would tie the repository to one machine or one place of download.
+///
+/// In pieces, so that this file does not hold them.
+const MACHINE: &[&str] = &[
+    concat!("/wo", "rk/"),
+    concat!("/fa", "rm/"),
+    concat!("/tmp/bash", "_jobs"),
+    concat!("index.crates", ".io"),
+    concat!("static.crates", ".io"),
+    concat!("pypi", ".org"),
+    concat!("registry.npmjs", ".org"),
+];
+
+/// Names that say nothing about the contents, and so gather everything; a module's file is named after the module.
+const DRAWERS: &[&str] =
+    &["utils.rs", "util.rs", "types.rs", "common.rs", "helpers.rs", "helper.rs", "misc.rs", "mod.rs"];
+
+/// What layers tell each other through stamps, not extensions: to a layer that looks for one among the extensions, a request
+/// that was sent is like one that never left.
+const STAMPS: &[&str] =
+    &["Deadline", "Outcome", "Route", "SendBy", "SendStamp", "Sends", "Ticket", "TokenGeneration"];
+
+/// A rule about single lines: its name, and whether this line of this file breaks it.
+type LineRule = (&'static str, fn(&File, &str) -> bool);
+
+const LINE_RULES: &[LineRule] = &[
+    ("no path of a machine, no registry host", |_, line| MACHINE.iter().any(|text| line.contains(text))),
+    ("no ignored test", |file, line| {
+        let is_attribute = file.is_rust() && line.trim_start().starts_with("#[");
+        is_attribute && words(line).any(|word| word == "ignore")
+    }),
+    // `no_run` and `compile_fail` are allowed: those are compiled. `ignore-windows` and the like are ignored somewhere.
+    ("no ignored doc test", |file, line| {
+        let text = line.trim_start();
+        let is_text = file.path.ends_with(".md") || (file.is_rust() && text.starts_with("//"));
+        let text = text.trim_start_matches([' ', '\t', '/', '!', '*', '>']);
+        let marks = text.strip_prefix("```").or_else(|| text.strip_prefix("~~~"));
+        is_text && marks.is_some_and(|marks| words(marks).any(|word| word == "ignore"))
+    }),
+    ("stamps are read as stamps", |file, line| {
+        let asks = ["get::<", "get_mut::<", "remove::<", "beside::<"];
+        let mut asked = asks.iter().flat_map(|ask| line.split(ask).skip(1));
+        file.is_rust()
+            && !line.trim_start().starts_with("//")
+            && asked.any(|asked| {
+                words(asked.split('>').next().unwrap_or_default()).any(|word| STAMPS.contains(&word))
+            })
+    }),
+];
+
+type Check = fn(&Workspace, &Repository) -> Vec<String>;
 
 const CHECKS: &[(&str, Check)] = &[
-    ("the visible root has only the agreed entries", |_, files| root_entries::check(files.root_entries())),
-    ("crates depend on each other only along the agreed edges", |cargo, _| edges::check(&cargo.members)),
-    ("manifests inherit from the workspace", |_, files| manifests::check(files)),
-    ("files are named after their subject", |_, files| file_names::check(files)),
-    ("no ignored test", |_, files| words::ignored_tests(files)),
-    ("no ignored doc test", |_, files| doc_tests::check(files)),
-    ("nothing is left unwritten", |_, files| words::unwritten(files)),
-    ("no marker of unfinished work", |_, files| markers::check(files)),
-    ("no real sleep", |_, files| words::real_sleep(files)),
-    ("stamps are read as stamps", |_, files| words::stamps_among_extensions(files)),
-    ("no unsafe code", |_, files| words::unsafe_code(files)),
-    ("no path of a machine, no registry host", |_, files| machine_paths::check(files)),
-    ("no abandoned crate in the lock file", |_, files| lock_file::check(files)),
-    ("the page of evidence is as the command prints it", |_, files| evidence::check(files)),
+    ("the visible root has only the agreed entries", |_, files| stray_entries(files.root_entries())),
+    ("crates depend on each other only along the agreed edges", |cargo, _| edges::check(cargo)),
+    ("every crate inherits its version and its lints", |_, files| manifests(files)),
+    ("files are named after their subject", |_, files| {
+        let drawers = files.rust().filter(|file| DRAWERS.contains(&file.name()));
+        drawers.map(|file| file.path.clone()).collect()
+    }),
     ("every planted bug can be planted, and is looked for", |_, files| planted::faults(files)),
     ("every sentence of the spec is traced to its tests", |_, files| traceability::check(files)),
 ];
@@ -57,46 +102,155 @@ const CHECKS: &[(&str, Check)] = &[
 /// Runs every check and prints its findings; each check counts as one.
 pub(crate) fn run(workspace: &Workspace) -> Result<Tally> {
     let repository = Repository::read(&workspace.root)?;
-    let mut tally = Tally::default();
-    for (rule, check) in CHECKS {
-        tally += verdict(rule, &check(workspace, &repository));
-    }
-    if let Some(coverage) = traceability::coverage(&repository) {
-        console::say(format_args!("spec: {coverage}"));
-    }
+    let checks = CHECKS.iter().map(|(rule, check)| (*rule, check(workspace, &repository)));
+    let lines = LINE_RULES.iter().map(|(rule, breaks)| (*rule, broken_lines(&repository, *breaks)));
+    let tally = checks.chain(lines).map(|(rule, findings)| verdict(rule, &findings)).sum();
+    console::say(figures(&repository)?);
     Ok(tally)
 }
 
-/// Counts the uses of `unsafe`.
-pub(crate) fn unsafe_code(files: &Repository) -> usize {
-    words::unsafe_code(files).len()
-}
-
-/// Runs every check as one stage of a longer run.
-pub(crate) fn stage(workspace: &Workspace) -> Result<Report> {
-    Ok(Report::of_tests(run(workspace)?, None))
-}
-
-fn verdict(rule: impl Display, findings: &[Finding]) -> Tally {
-    if findings.is_empty() {
-        console::say(format_args!("ok    {rule}"));
-        return Tally::SUCCESS;
-    }
-    console::say(format_args!("FAIL  {rule}"));
+fn verdict(rule: &str, findings: &[String]) -> Tally {
+    console::say(format_args!("{:5} {rule}", if findings.is_empty() { "ok" } else { "FAIL" }));
     for finding in findings {
         console::say(format_args!("      {finding}"));
     }
-    Tally::FAILURE
+    Tally::of(findings.is_empty())
+}
+
+fn broken_lines(files: &Repository, breaks: fn(&File, &str) -> bool) -> Vec<String> {
+    let mut findings = Vec::new();
+    for file in files.files() {
+        let lines = (1..).zip(file.text.lines()).filter(|(_, line)| breaks(file, line));
+        findings.extend(lines.map(|(number, line)| format!("{}:{number}: {}", file.path, line.trim())));
+    }
+    findings
+}
+
+fn stray_entries(entries: &[String]) -> Vec<String> {
+    let is_stray = |name: &&String| !name.starts_with('.') && !VISIBLE.contains(&name.as_str());
+    entries.iter().filter(is_stray).cloned().collect()
+}
+
+/// Finds manifests that do not inherit the keys that the root decides for all.
+fn manifests(files: &Repository) -> Vec<String> {
+    // The root is what the others inherit from; `fuzz` is a workspace of its own, for the fuzzer's sake.
+    let is_member = |path: &str| path.ends_with("/Cargo.toml") && !path.starts_with("fuzz/");
+    let mut findings = Vec::new();
+    for file in files.files().filter(|file| is_member(&file.path)) {
+        let manifest: Table = file.text.parse().unwrap_or_default();
+        let inherits = |value: Option<&toml::Value>| {
+            value.and_then(|value| value.get("workspace")).and_then(toml::Value::as_bool) == Some(true)
+        };
+        if !inherits(manifest.get("lints")) {
+            findings.push(format!("{}: `lints` are not inherited", file.path));
+        }
+        for key in ["version", "edition", "rust-version", "license"] {
+            if !inherits(manifest.get("package").and_then(|package| package.get(key))) {
+                findings.push(format!("{}: `{key}` is not inherited", file.path));
+            }
+        }
+    }
+    findings
+}
+
+/// The crates in which the compiler lets `unsafe` pass: those that do not inherit the lints that forbid it.
+fn crates_that_allow_unsafe(files: &Repository) -> Vec<String> {
+    let root: Table = files.file("Cargo.toml").and_then(|file| file.text.parse().ok()).unwrap_or_default();
+    let lints = toml::Value::Table(root);
+    let lint = ["workspace", "lints", "rust", "unsafe_code"]
+        .iter()
+        .try_fold(&lints, |value, key| value.get(key))
+        .and_then(toml::Value::as_str);
+    let mut allow: Vec<String> = manifests(files)
+        .into_iter()
+        .filter(|finding| finding.ends_with("`lints` are not inherited"))
+        .collect();
+    if lint != Some("forbid") {
+        allow.push("Cargo.toml: `unsafe_code` is not forbidden".to_owned());
+    }
+    allow
+}
+
+/// The figures that the evidence takes from files.
+pub(crate) fn figures(files: &Repository) -> Result<String> {
+    Ok(format!("figures: {} unsafe={}", coverage(files)?, crates_that_allow_unsafe(files).len()))
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|letter: char| !(letter.is_alphanumeric() || letter == '_'))
+}
+
+/// The name of the function that a line of code begins.
+pub(crate) fn function_name(line: &str) -> Option<&str> {
+    let code = line.trim_start();
+    let (before, after) = code.split_once("fn ")?;
+    let is_code =
+        before.split_whitespace().all(|word| matches!(word, "pub" | "pub(crate)" | "async" | "const"));
+    let name = words(after).next().filter(|name| !name.is_empty());
+    name.filter(|_| is_code && !code.starts_with("//"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn broken(rule: &str, path: &str, line: &str) -> bool {
+        let (_, breaks) = LINE_RULES.iter().find(|(name, _)| name.contains(rule)).unwrap();
+        !broken_lines(&Repository::of(&[(path, line)]), *breaks).is_empty()
+    }
+
     #[test]
-    fn a_check_fails_once_however_much_it_finds() {
-        let findings = [Finding::new("a.rs", "one"), Finding::new("a.rs", "two")];
-        assert_eq!(verdict("rule", &findings), Tally::FAILURE);
-        assert_eq!(verdict("rule", &[]), Tally::SUCCESS);
+    fn lines_that_break_a_rule_are_found() {
+        assert!(MACHINE.iter().all(|text| broken("path of a machine", "README.md", text)));
+        assert!(!broken("path of a machine", "README.md", "ls network/ framework/"));
+        for (attribute, is_broken) in
+            [("#[ignore = \"slow\"]", true), ("#[cfg_attr(windows, ignore)]", true), ("#[test]", false)]
+        {
+            assert_eq!(broken("no ignored test", "a.rs", attribute), is_broken, "{attribute}");
+        }
+        for (path, line, is_broken) in [
+            ("a.rs", concat!("    /// ```rust,ig", "nore"), true),
+            ("a.rs", concat!("//! ```ig", "nore-windows"), true),
+            ("a.md", concat!("```rust, ig", "nore"), true),
+            ("a.rs", "/// ```no_run", false),
+            ("a.rs", "const A: &str = \"```ignore\";", false),
+        ] {
+            assert_eq!(broken("ignored doc test", path, line), is_broken, "{line}");
+        }
+        assert!(broken("stamps", "a.rs", concat!("a.get::", "<ext::Deadline>();")));
+        assert!(!broken("stamps", "a.rs", "Outcome::of(b).or(c.get::<ext::DoNotRetry>());"));
+    }
+
+    #[test]
+    fn a_stray_entry_of_the_root_is_found() {
+        let entries = ["crates", "notes.txt", ".github"].map(str::to_owned);
+        assert_eq!(stray_entries(&entries), ["notes.txt"]);
+    }
+
+    #[test]
+    fn a_manifest_that_does_not_inherit_is_found_and_may_hold_unsafe_code() {
+        let root = "[workspace.lints.rust]\nunsafe_code = \"forbid\"";
+        let good = "[package]\nversion.workspace = true\nedition.workspace = true\nrust-version.workspace = true\n\
+            license.workspace = true\n[lints]\nworkspace = true";
+        let files =
+            |root: &str, one: &str| Repository::of(&[("Cargo.toml", root), ("crates/one/Cargo.toml", one)]);
+        assert!(
+            manifests(&files(root, good)).is_empty()
+                && crates_that_allow_unsafe(&files(root, good)).is_empty()
+        );
+        let bad =
+            good.replace("[lints]", "[other]").replace("edition.workspace = true", "edition = \"2024\"");
+        assert_eq!(manifests(&files(root, &bad)).len(), 2);
+        assert_eq!(crates_that_allow_unsafe(&files(root, &bad)).len(), 1);
+        assert_eq!(crates_that_allow_unsafe(&files("", good)).len(), 1);
+    }
+
+    #[test]
+    fn function_names_come_from_code_only() {
+        assert_eq!(function_name("    pub(crate) async fn one<T>() {"), Some("one"));
+        assert_eq!(function_name("fn two_2(a: u8) {"), Some("two_2"));
+        for line in ["// fn three() {", "let a = \"fn four()\";", "type A = fn (u8);"] {
+            assert_eq!(function_name(line), None, "{line}");
+        }
     }
 }

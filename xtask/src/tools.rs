@@ -5,31 +5,28 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::console;
-use crate::metadata::Workspace;
-use crate::process;
+use crate::report::Tally;
+use crate::runner::{self, echo};
+use crate::workspace::Workspace;
 
-/// The system tools that tests may start. A package whose tests need one says so in its manifest:
+/// The system tools that tests may start, each with the package that has it. A crate whose tests need one says so in its
+/// manifest:
 ///
 /// ```toml
 /// [package.metadata.xtask]
 /// system-tools = ["strace"]
 /// ```
-const KNOWN: &[Tool] = &[
-    Tool { program: "ip", package: "iproute2" },
-    Tool { program: "kill", package: "procps" },
-    Tool { program: "script", package: "bsdutils" },
-    Tool { program: "strace", package: "strace" },
-    Tool { program: "stty", package: "coreutils" },
-    Tool { program: "unshare", package: "util-linux" },
-    Tool { program: "valgrind", package: "valgrind" },
+const KNOWN: &[(&str, &str)] = &[
+    ("ip", "iproute2"),
+    ("kill", "procps"),
+    ("script", "bsdutils"),
+    ("strace", "strace"),
+    ("stty", "coreutils"),
+    ("unshare", "util-linux"),
+    ("valgrind", "valgrind"),
 ];
 
-struct Tool {
-    program: &'static str,
-    package: &'static str,
-}
-
-/// What to do about a needed tool that is not there.
+/// The answer to a needed tool that is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
     /// Fail before anything runs, with the line to type.
@@ -45,32 +42,29 @@ pub(crate) fn ensure(workspace: &Workspace, missing: Missing) -> Result<()> {
     if packages.is_empty() {
         return Ok(());
     }
-    match missing {
-        Missing::Refuse => {
-            let sudo = if is_root() { "" } else { "sudo " };
-            let names = packages.join(" ");
-            bail!("the tests need system packages; type:\n\n    {sudo}apt-get install --yes {names}\n")
-        }
-        Missing::Install => {
-            apt_get(&["update"])?;
-            apt_get(&[&["install", "--yes"], packages.as_slice()].concat())?;
-            let still = missing_packages(workspace, &path)?;
-            ensure!(still.is_empty(), "installed, but still not found: {}", still.join(", "));
-            Ok(())
-        }
+    if missing == Missing::Refuse {
+        let sudo = if is_root() { "" } else { "sudo " };
+        let names = packages.join(" ");
+        bail!("the tests need system packages; type:\n\n    {sudo}apt-get install --yes {names}\n")
     }
+    apt_get(&["update"])?;
+    apt_get(&[&["install", "--yes"], packages.as_slice()].concat())?;
+    let still = missing_packages(workspace, &path)?;
+    ensure!(still.is_empty(), "installed, but still not found: {}", still.join(", "));
+    Ok(())
 }
 
 fn missing_packages(workspace: &Workspace, path: &OsStr) -> Result<Vec<&'static str>> {
     let mut packages = Vec::new();
     for member in &workspace.members {
-        for needed in &member.system_tools {
-            let tool = KNOWN.iter().find(|tool| tool.program == needed).with_context(|| {
-                format!("`{}` needs the system tool `{needed}`, which xtask does not know", member.name)
-            })?;
-            let found = env::split_paths(path).any(|folder| folder.join(tool.program).is_file());
-            if !found && !packages.contains(&tool.package) {
-                packages.push(tool.package);
+        for needed in member.system_tools() {
+            let (program, package) =
+                KNOWN.iter().find(|(program, _)| program == needed).with_context(|| {
+                    format!("`{}` needs the system tool `{needed}`, which xtask does not know", member.name)
+                })?;
+            let found = env::split_paths(path).any(|folder| folder.join(program).is_file());
+            if !found && !packages.contains(package) {
+                packages.push(*package);
             }
         }
     }
@@ -78,18 +72,16 @@ fn missing_packages(workspace: &Workspace, path: &OsStr) -> Result<Vec<&'static 
 }
 
 fn apt_get(words: &[&str]) -> Result<()> {
-    let mut command = if is_root() {
-        Command::new("apt-get")
-    } else {
-        // Never asks for a password: there is nobody to answer.
-        let mut sudo = Command::new("sudo");
-        sudo.args(["-n", "apt-get"]);
-        sudo
-    };
+    let mut command = Command::new(if is_root() { "apt-get" } else { "sudo" });
+    if !is_root() {
+        // Never asks for a password: nothing could answer.
+        command.args(["-n", "apt-get"]);
+    }
     command.env("DEBIAN_FRONTEND", "noninteractive").args(words);
     console::say(format_args!("apt-get {}", words.join(" ")));
-    let ending = process::stream(&mut command, None, |_, line| console::say(line))?;
-    ending.failure().map_or(Ok(()), |why| bail!("apt-get {} failed: {why}", words.join(" ")))
+    let report = runner::check(&mut command, None, echo)?;
+    ensure!(report.tally == Tally::SUCCESS, "apt-get {} failed", words.join(" "));
+    Ok(())
 }
 
 fn is_root() -> bool {
@@ -100,34 +92,17 @@ fn is_root() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::Member;
+    use crate::workspace::Member;
 
-    fn workspace(tools: &[&str]) -> Workspace {
-        let member = Member {
-            name: "steadfast-dedup".to_owned(),
-            folder: "crates/steadfast-dedup".into(),
-            dependencies: Vec::new(),
-            examples: Vec::new(),
-            system_tools: tools.iter().map(|tool| (*tool).to_owned()).collect(),
-        };
-        Workspace { root: "/".into(), target: "/target".into(), members: vec![member] }
+    fn missing(tools: &[&str]) -> Result<Vec<&'static str>> {
+        let member = Member::of("steadfast-dedup", "crates/steadfast-dedup", Vec::new(), tools);
+        let workspace = Workspace { root: "/".into(), target: "/target".into(), members: vec![member] };
+        missing_packages(&workspace, OsStr::new("/nowhere"))
     }
 
     #[test]
-    fn a_tool_that_nobody_needs_is_not_asked_for() {
-        assert!(missing_packages(&workspace(&[]), OsStr::new("")).unwrap().is_empty());
-    }
-
-    #[test]
-    fn a_needed_tool_that_is_not_on_the_path_is_missing_once() {
-        let packages =
-            missing_packages(&workspace(&["strace", "valgrind", "strace"]), OsStr::new("/nowhere"));
-        assert_eq!(packages.unwrap(), ["strace", "valgrind"]);
-    }
-
-    #[test]
-    fn a_tool_that_xtask_does_not_know_is_named() {
-        let error = missing_packages(&workspace(&["gdb"]), OsStr::new("/nowhere")).unwrap_err();
-        assert!(error.to_string().contains("`gdb`"));
+    fn a_needed_tool_is_missing_once_and_an_unknown_one_is_named() {
+        assert_eq!(missing(&["strace", "ip", "strace"]).unwrap(), ["strace", "iproute2"]);
+        assert!(missing(&["gdb"]).unwrap_err().to_string().contains("`gdb`"));
     }
 }

@@ -4,21 +4,13 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
-use super::binaries::Binaries;
 use crate::process::{self, Ending};
-use crate::tally::Tally;
-use crate::test_runner::TestRunner;
+use crate::programs::{Programs, turn_on};
+use crate::report::Tally;
+use crate::runner;
 
 /// A detector that has not ended by then has found nothing. One waits for a real search for an order, which takes 105 s.
 const TIME_BOX: Duration = Duration::from_secs(180);
-
-/// The environment variable that turns a bug on in a build with all bugs.
-const VARIABLE: &str = "STEADFAST_PLANTED";
-
-/// Turns a bug on in the program that `command` starts.
-pub(crate) fn turn_on(command: &mut Command, bug: &str) {
-    command.env(VARIABLE, bug);
-}
 
 /// A check that looks for bugs, in words: `sim` and the simulator's arguments; `tests`, a package, the binary with the
 /// tests, and parts of their names; or `traps` and tests of [`TRAPS`], which must all fail.
@@ -54,16 +46,16 @@ impl Detector {
     }
 
     /// Runs it with a bug planted, or with none.
-    pub(super) fn run(&self, binaries: &Binaries, bug: Option<&str>) -> Seen {
-        self.look(binaries, bug).unwrap_or_else(|error| Seen::Broken(format!("{error:#}")))
+    pub(super) fn run(&self, programs: &Programs, bug: Option<&str>) -> Seen {
+        self.look(programs, bug).unwrap_or_else(|error| Seen::Broken(format!("{error:#}")))
     }
 
-    fn look(&self, binaries: &Binaries, bug: Option<&str>) -> Result<Seen> {
+    fn look(&self, programs: &Programs, bug: Option<&str>) -> Result<Seen> {
         let words: Vec<&str> = self.0.iter().map(String::as_str).collect();
         let mut command = match words[..] {
-            ["tests", package, target, ..] => binaries.tests(package, target)?.command(),
-            ["traps", ..] => binaries.tests("steadfast-retry", "it")?.command(),
-            _ => binaries.simulator()?.command(),
+            ["tests", package, target, ..] => programs.tests(package, target)?,
+            ["traps", ..] => programs.tests("steadfast-retry", "it")?,
+            _ => programs.tests("steadfast-sim", "program")?,
         };
         match words[..] {
             ["tests", _, _, ref names @ ..] => command.args(names),
@@ -74,9 +66,8 @@ impl Detector {
         };
         // What proptest writes down would be a file in the tree, for a bug that is not there.
         command.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1").env("RUST_BACKTRACE", "0");
-        match bug {
-            Some(bug) => turn_on(&mut command, bug),
-            None => drop(command.env_remove(VARIABLE)),
+        if let Some(bug) = bug {
+            turn_on(&mut command, bug);
         }
         match words[0] {
             "sim" => simulate(&mut command),
@@ -128,7 +119,7 @@ fn broken_row(line: &str) -> Option<&str> {
 fn test(command: &mut Command, needed: usize) -> Result<Seen> {
     let (mut tally, mut failed) = (None::<Tally>, Vec::new());
     let ending = process::stream(command, Some(TIME_BOX), |_, line| {
-        tally = TestRunner::Libtest.counts(line).or(tally);
+        tally = runner::libtest(line).or(tally);
         if let Some(name) = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED")) {
             failed.push(name.to_owned());
         }
@@ -145,28 +136,27 @@ fn test(command: &mut Command, needed: usize) -> Result<Seen> {
 }
 
 #[cfg(all(test, unix))]
+impl Detector {
+    /// Returns a detector whose tests are a script.
+    pub(super) fn script(script: &str) -> Self {
+        Self(["tests", "steadfast-retry", "it", "-c", script].map(str::to_owned).into())
+    }
+}
+
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
-
-    fn shell(script: &str) -> Command {
-        let mut command = Command::new("sh");
-        command.args(["-c", script]);
-        command
-    }
+    use crate::process::shell;
 
     #[test]
-    fn a_failed_test_is_a_find_by_its_name() {
+    fn a_bug_is_found_by_names_of_as_many_tests_as_have_to_fail() {
         let script = "echo 'test a::b ... FAILED'; echo 'test result: FAILED. 3 passed; 1 failed'; exit 101";
         assert_eq!(test(&mut shell(script), 1).unwrap(), Seen::Bug("a::b".to_owned()));
+        assert!(
+            matches!(test(&mut shell(script), 2).unwrap(), Seen::Broken(why) if why.contains("only a::b"))
+        );
         let script = "echo 'test a::b ... ok'; echo 'test result: ok. 1 passed; 0 failed'";
         assert_eq!(test(&mut shell(script), 1).unwrap(), Seen::Nothing);
-    }
-
-    #[test]
-    fn each_of_several_tests_has_to_fail() {
-        let script = "echo 'test a ... FAILED'; echo 'test result: FAILED. 1 passed; 1 failed'; exit 101";
-        assert_eq!(test(&mut shell(script), 1).unwrap(), Seen::Bug("a".to_owned()));
-        assert!(matches!(test(&mut shell(script), 2).unwrap(), Seen::Broken(why) if why.contains("only a")));
     }
 
     #[test]
@@ -179,6 +169,8 @@ mod tests {
         ] {
             assert!(matches!(test(&mut shell(script), 1).unwrap(), Seen::Broken(_)), "{script}");
         }
+        let gone = Detector::parse("tests steadfast-retry gone name").unwrap();
+        assert!(matches!(gone.run(&Programs::shells(), Some("some-bug")), Seen::Broken(_)));
     }
 
     #[test]
@@ -193,7 +185,6 @@ mod tests {
         assert_eq!(found("true"), Seen::Nothing);
         let none = "echo 'round 1 after 2 s: 3 sends where no 429 is promised, 0 rows broken'; exit 1";
         assert!(matches!(found(none), Seen::Broken(_)));
-        assert!(matches!(found("exit 1"), Seen::Broken(_)));
         assert!(matches!(found("echo error: no row has such a name >&2; exit 1"), Seen::Broken(_)));
     }
 
@@ -204,19 +195,5 @@ mod tests {
         for line in ["", "sim", "traps", "tests steadfast-retry it", "look closely"] {
             assert!(Detector::parse(line).is_err(), "{line}");
         }
-    }
-
-    #[test]
-    fn tests_that_were_not_built_find_nothing() {
-        let gone = Detector::parse("tests steadfast-retry gone name").unwrap();
-        assert!(matches!(gone.run(&Binaries::shell(), Some("some-bug")), Seen::Broken(_)));
-    }
-}
-
-#[cfg(all(test, unix))]
-impl Detector {
-    /// Returns a detector whose tests are a script.
-    pub(super) fn script(script: &str) -> Self {
-        Self(["tests", "steadfast-retry", "it", "-c", script].map(str::to_owned).into())
     }
 }

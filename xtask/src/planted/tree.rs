@@ -6,18 +6,18 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail, ensure};
 
 use super::bug::{Bug, Changed, plant};
-use crate::metadata::Workspace;
+use crate::programs::Site;
 use crate::tidy::Repository;
+use crate::workspace::Workspace;
 
 const SWITCH: &str = include_str!("switch.rs");
 const SWITCH_FILE: &str = "crates/steadfast-spec/src/planted.rs";
 
-/// A copy of the workspace with all bugs planted in it, and the folder that cargo builds it in.
+/// A copy of the workspace with all bugs planted in it.
 #[derive(Debug)]
 pub(crate) struct Tree {
     pub(super) bugs: Vec<Bug>,
-    pub(super) root: PathBuf,
-    target: PathBuf,
+    pub(crate) site: Site,
 }
 
 impl Tree {
@@ -27,10 +27,7 @@ impl Tree {
         let bugs = Bug::all(&files)?;
         let mut changed = match plant(&bugs, &files) {
             Ok(changed) => changed,
-            Err(findings) => {
-                let findings: Vec<String> = findings.iter().map(ToString::to_string).collect();
-                bail!("bugs cannot be planted\n{}", findings.join("\n"));
-            }
+            Err(findings) => bail!("bugs cannot be planted\n{}", findings.join("\n")),
         };
         let names: Vec<&str> = bugs.iter().map(|bug| &*bug.name).collect();
         let switch = format!("{SWITCH}\nconst NAMES: &[&str] = &{names:#?};\n");
@@ -38,12 +35,7 @@ impl Tree {
         let target = workspace.target.join("planted");
         let root = target.join("tree");
         bring_up_to_date(&root, &workspace.root, &paths(&workspace.root)?, &changed)?;
-        Ok(Self { bugs, root, target })
-    }
-
-    /// Makes a cargo command build the copy.
-    pub(crate) fn build_by(&self, command: &mut Command) {
-        command.current_dir(&self.root).env("CARGO_TARGET_DIR", &self.target);
+        Ok(Self { bugs, site: Site { root, target, shared: workspace.target.clone() } })
     }
 }
 

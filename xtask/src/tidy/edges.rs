@@ -1,5 +1,6 @@
-use super::Finding;
-use crate::metadata::{Kind, Member, Origin};
+use std::path::Path;
+
+use crate::workspace::{Dependency, Member, Workspace};
 
 const SPEC: &str = "steadfast-spec";
 const LAYERS: &[&str] = &["steadfast-limit", "steadfast-auth", "steadfast-retry", "steadfast-dedup"];
@@ -19,7 +20,8 @@ const TABLE: &[Row] = &[
     Row { name: "steadfast-sandbox", on: &[], never: &[] },
     Row { name: "steadfast-cli", on: &["steadfast", "steadfast-sandbox", "steadfast-proxy"], never: &[] },
     // Its checkers read the history that one layer keeps of itself.
-    Row { name: "steadfast-verify", on: &["steadfast", "steadfast-dedup", "steadfast-sandbox"], never: &[] },
+    Row { name: "steadfast-testkit", on: &["steadfast-sandbox", "steadfast-dedup"], never: &[] },
+    Row { name: "steadfast-sim", on: &["steadfast", "steadfast-sandbox", "steadfast-testkit"], never: &[] },
     Row { name: "steadfast-redis", on: LAYERS, never: &[] },
     Row { name: "steadfast-proxy", on: &["steadfast"], never: &[] },
     // A fresh clone compiles this first.
@@ -34,92 +36,66 @@ struct Row {
 }
 
 impl Row {
-    fn allows(&self, name: &str, origin: Origin) -> bool {
-        let banned = self.never.iter().any(|banned| {
+    fn allows(&self, dependency: &Dependency) -> bool {
+        let name = dependency.name.as_str();
+        let is_banned = self.never.iter().any(|banned| {
             name.strip_prefix(banned).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
         });
-        let known = origin == Origin::Elsewhere || name == SPEC || self.on.contains(&name);
-        known && !banned
+        let is_known = dependency.path.is_none() || name == SPEC || self.on.contains(&name);
+        is_known && !is_banned
     }
 }
 
 /// Finds dependencies that the architecture rules out.
-pub(super) fn check(members: &[Member]) -> Vec<Finding> {
+pub(super) fn check(workspace: &Workspace) -> Vec<String> {
+    // Examples, benches and fuzz targets use what they show, measure or attack.
+    let is_free = |member: &Member| {
+        ["examples", "benches", "fuzz"]
+            .iter()
+            .any(|folder| member.is_in(&workspace.root.join(Path::new(folder))))
+    };
     let mut findings = Vec::new();
-    for member in members.iter().filter(|member| is_bound(member)) {
+    for member in workspace.members.iter().filter(|member| !is_free(member)) {
         let Some(row) = TABLE.iter().find(|row| row.name == member.name) else {
-            findings.push(Finding::new(&member.name, "is not in the table of crates"));
+            findings.push(format!("{} is not in the table of crates", member.name));
             continue;
         };
-        let shipped = member.dependencies.iter().filter(|dependency| dependency.kind == Kind::Shipped);
-        for dependency in shipped.filter(|dependency| !row.allows(&dependency.name, dependency.origin)) {
-            findings.push(Finding::new(&member.name, format_args!("must not depend on {}", dependency.name)));
-        }
+        let shipped = member.dependencies.iter().filter(|edge| edge.kind.as_deref() != Some("dev"));
+        let wrong = shipped.filter(|edge| !row.allows(edge));
+        findings.extend(wrong.map(|edge| format!("{} must not depend on {}", member.name, edge.name)));
     }
     findings
-}
-
-/// Examples, benches and fuzz targets use what they show, measure or attack.
-fn is_bound(member: &Member) -> bool {
-    !["examples", "benches", "fuzz"].iter().any(|folder| member.folder.starts_with(folder))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::Dependency;
-    use crate::tidy::finding::shown;
 
-    fn member(name: &str, dependencies: &[(&str, Kind, Origin)]) -> Member {
-        Member {
-            name: name.to_owned(),
-            folder: format!("crates/{name}").into(),
-            dependencies: dependencies
-                .iter()
-                .map(|&(name, kind, origin)| Dependency { name: name.to_owned(), kind, origin })
-                .collect(),
-            examples: Vec::new(),
-            system_tools: Vec::new(),
-        }
-    }
-
-    fn found(name: &str, dependency: &str, kind: Kind, origin: Origin) -> Vec<String> {
-        shown(check(&[member(name, &[(dependency, kind, origin)])]))
+    fn found(name: &str, folder: &str, on: &str, kind: Option<&str>) -> Vec<String> {
+        let path = on.starts_with("steadfast").then(|| "/repo/crates".into());
+        let edge = Dependency { name: on.to_owned(), kind: kind.map(str::to_owned), path };
+        let member = Member::of(name, folder, vec![edge], &[]);
+        check(&Workspace { root: "/repo".into(), target: "/repo/target".into(), members: vec![member] })
     }
 
     #[test]
-    fn a_layer_that_knows_another_layer_is_found() {
-        let found = found("steadfast-dedup", "steadfast-limit", Kind::Shipped, Origin::Workspace);
-        assert_eq!(found, ["steadfast-dedup: must not depend on steadfast-limit"]);
-    }
-
-    #[test]
-    fn a_layer_that_knows_hyper_and_a_spec_that_knows_a_runtime_are_found() {
-        for (name, dependency) in [
+    fn dependencies_beside_the_table_are_found() {
+        for (name, on) in [
+            ("steadfast-dedup", "steadfast-limit"),
             ("steadfast-retry", "hyper-util"),
             ("steadfast-spec", "tokio"),
             ("steadfast-spec", "tower-layer"),
+            ("xtask", "steadfast-spec"),
         ] {
-            assert_eq!(found(name, dependency, Kind::Shipped, Origin::Elsewhere).len(), 1, "{name}");
+            assert_eq!(found(name, "crates", on, None), [format!("{name} must not depend on {on}")]);
+            assert_eq!(found(name, "crates", on, Some("dev")), [""; 0], "tests are free");
         }
-    }
-
-    #[test]
-    fn the_spec_and_dev_dependencies_are_free() {
-        assert!(found("steadfast-auth", SPEC, Kind::Shipped, Origin::Workspace).is_empty());
-        assert!(found("steadfast-auth", "steadfast-verify", Kind::Tests, Origin::Workspace).is_empty());
-        assert!(found("steadfast-auth", "hyper", Kind::Tests, Origin::Elsewhere).is_empty());
-        assert!(found("steadfast-limit", "tower", Kind::Shipped, Origin::Elsewhere).is_empty());
-    }
-
-    #[test]
-    fn a_crate_outside_the_table_is_found_unless_it_is_an_example_or_a_bench() {
-        let mut stray = member("steadfast-core", &[]);
+        assert_eq!(found("steadfast-auth", "crates", "steadfast-spec", None), [""; 0]);
+        assert_eq!(found("steadfast-limit", "crates", "tower", None), [""; 0]);
         assert_eq!(
-            shown(check(std::slice::from_ref(&stray))),
-            ["steadfast-core: is not in the table of crates"]
+            found("steadfast-core", "crates", "tower", None),
+            ["steadfast-core is not in the table of crates"]
         );
-        stray.folder = "benches/peers".into();
-        assert!(check(&[stray]).is_empty());
+        assert_eq!(found("peers", "benches/peers", "tower", None), [""; 0]);
     }
 }

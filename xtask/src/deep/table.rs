@@ -1,0 +1,70 @@
+//! Every deep stage, one a row: a key, a name, the minutes that it may take at most, and what it runs.
+//!
+//! Seeds are fixed, so a run fails only because of a change. Campaigns draw others: `cargo xtask sim orders --seeds A..B`.
+//! Seeds that are known to break a promise, and are not mended yet, stand in `docs/evidence.md`; the ranges end before them.
+
+use super::Deep;
+use super::What::{Corpora, Costs, Mutants, Planted, Properties, Schedules, Secrets, Simulation, Tests};
+
+pub(super) const TABLE: &[Deep] = &[
+    // These take longest, and run beside those that compute. The README's main jobs are judged by what the sandboxes have in
+    // the end; then come logins and crashes of real processes.
+    Deep::new("soak", "a client under faults, and one that leaks", 10, Tests("steadfast-cli", "soak", ""))
+        .waits(),
+    Deep::new("demo", "demo", 10, Tests("steadfast-cli", "bin", "demo_keeps_its_promises")).waits(),
+    Deep::new("command", "replay, logins, crashes", 20, Tests("steadfast-cli", "it", "")).waits(),
+    Deep::new("kills", "kills while orders are sent", 15, Tests("steadfast", "kill", "")).waits(),
+    Deep::new("secrets", "secrets in every sink", 10, Secrets).waits(),
+    Deep::new("corpora", "fuzz corpora", 10, Corpora),
+    Deep::new("properties", "long property tests", 20, Properties),
+    Deep::new("model", "order model", 20, Tests("steadfast-dedup", "lib", "model::")),
+    Deep::new("identical", "ten thousand orders alike", 10, Tests("steadfast-dedup", "it", "k6_")),
+    Deep::new("images", "crash images of the journal", 15, Tests("steadfast-dedup", "journal", "")),
+    Deep::new("storms", "storms of faults", 15, Tests("steadfast", "it", "storm::")),
+    Deep::new("policy", "retry against its oracle", 10, Tests("steadfast-retry", "it", "oracle::")),
+    Deep::new("restarts", "limits, drops and restarts", 15, Tests("steadfast-limit", "it", "")),
+    Deep::new("threads", "every order of threads", 20, Schedules),
+    Deep::new("requests", "a million requests", 10, Tests("steadfast-sandbox", "gateway", "robustness::")),
+    Deep::new("memory", "a list of 200 MiB", 5, Tests("steadfast", "memory", "")),
+    Deep::new("limits", "limits beside their peers", 15, Simulation("limits --sends 10000000")),
+    Deep::new(
+        "orders",
+        "orders while answers get lost",
+        10,
+        Simulation("orders --seeds 0..6000 --demand-existence"),
+    ),
+    Deep::new(
+        "plain",
+        "orders that all must be resolved",
+        5,
+        Simulation("orders --plain --orders 20000 --rivals-every 0"),
+    ),
+    Deep::new(
+        "unbounded",
+        "orders that are later than assumed",
+        5,
+        Simulation("orders --unbounded --seeds 0..3000 --rivals-every 0"),
+    ),
+    Deep::new("scripts", "every script of two faults", 10, Simulation("scripts --faults 2")),
+    Deep::new("catalogue", "every fault a hundred times", 10, Simulation("catalogue")),
+    Deep::new("wire", "requests for each call", 5, Simulation("requests")),
+    Deep::new(
+        "pipe",
+        "orders over broken connections",
+        5,
+        Simulation("orders --wire pipe --seeds 0..3000 --demand-existence"),
+    ),
+    // What the axes draw is in `crates/steadfast-sim/src/axes.rs`. These are the 300,000 orders with all axes.
+    Deep::new(
+        "axes",
+        "orders with all axes drawn",
+        10,
+        Simulation("orders --axes all --seeds 0..16000 --floor 16000,300000 --rivals-every 0"),
+    ),
+    Deep::new("planted", "planted bugs", 30, Planted),
+    Deep::new("mutants", "a sample of mutants", 6, Mutants),
+    Deep::new("costs", "instructions and allocations", 15, Costs),
+    // Its floor is the target only in an optimised build.
+    Deep::new("throughput", "sandbox throughput", 10, Tests("steadfast-sandbox", "gateway", "throughput::"))
+        .alone(),
+];
