@@ -9,8 +9,8 @@ use anyhow::{Result, ensure};
 
 use crate::cargo::{self, CargoTool};
 use crate::console;
-use crate::process;
 use crate::report::Tally;
+use crate::runner::{self, echo};
 use crate::workspace::Workspace;
 
 const TOOL: CargoTool = CargoTool { name: "cargo-fuzz", version: "0.13.2" };
@@ -68,35 +68,16 @@ fn fuzz(workspace: &Workspace, program: &Path, target: &str, minutes: u64) -> Re
     command.arg(format!("-artifact_prefix={}/", broken.display()));
     command.env("CARGO_TERM_COLOR", "never");
     console::say(format_args!("\n=== fuzz {target} ==="));
-    let mut executions = None;
-    let ending = process::stream(&mut command, None, |_, line| {
-        executions = executed(line).or(executions);
-        console::say(line);
-    })?;
-    let executions = executions.unwrap_or(0);
-    console::say(format_args!("figures: fuzz_targets=1 executions={executions}"));
-    if let Some(why) = ending.failure() {
-        console::say(format_args!("{target}: {why}; the input is in {}", broken.display()));
-        return Ok(Tally::FAILURE);
+    let report = runner::check(&mut command, None, echo)?;
+    if report.tally.failed > 0 {
+        console::say(format_args!("{target}: the input is in {}", broken.display()));
     }
-    ensure!(executions > 0, "{target}: nothing was executed");
-    Ok(Tally::SUCCESS)
-}
-
-/// `stat::number_of_executed_units: 1234`
-fn executed(line: &str) -> Option<u64> {
-    line.trim().strip_prefix("stat::number_of_executed_units:")?.trim().parse().ok()
+    Ok(report.tally)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_fuzzers_count_is_found_among_its_lines() {
-        assert_eq!(executed("stat::number_of_executed_units: 52113"), Some(52_113));
-        assert_eq!(executed("stat::average_exec_per_sec:     1200"), None);
-    }
 
     #[test]
     fn every_target_has_seeds_and_a_program() {

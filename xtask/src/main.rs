@@ -35,7 +35,6 @@ use clap::{Parser, Subcommand};
 use crate::cargo::cargo;
 use crate::figures::Figures;
 use crate::report::Tally;
-use crate::tools::Missing;
 use crate::workspace::Workspace;
 
 #[derive(Parser)]
@@ -103,7 +102,7 @@ fn run(verb: Verb) -> Result<Tally> {
         Verb::Bench { .. } | Verb::Sim { .. } => return Ok(Tally::default()),
         Verb::Tidy => return tidy::run(&workspace),
         Verb::Test { install } => {
-            tools::ensure(&workspace, if install { Missing::Install } else { Missing::Refuse })?;
+            tools::ensure(&workspace, install)?;
             plain::run_all(&workspace)
         }
         Verb::Ci { deep: false } => plain::run_all(&workspace),

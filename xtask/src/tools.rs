@@ -26,23 +26,15 @@ const KNOWN: &[(&str, &str)] = &[
     ("valgrind", "valgrind"),
 ];
 
-/// The answer to a needed tool that is not there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Missing {
-    /// Fail before anything runs, with the line to type.
-    Refuse,
-    /// Install it with apt-get.
-    Install,
-}
-
-/// Makes sure that every system tool that some package's tests need is there.
-pub(crate) fn ensure(workspace: &Workspace, missing: Missing) -> Result<()> {
+/// Makes sure that every system tool that some package's tests need is there: installs those that are missing with
+/// apt-get, or fails before anything runs, with the line to type.
+pub(crate) fn ensure(workspace: &Workspace, installs: bool) -> Result<()> {
     let path = env::var_os("PATH").unwrap_or_default();
     let packages = missing_packages(workspace, &path)?;
     if packages.is_empty() {
         return Ok(());
     }
-    if missing == Missing::Refuse {
+    if !installs {
         let sudo = if is_root() { "" } else { "sudo " };
         let names = packages.join(" ");
         bail!("the tests need system packages; type:\n\n    {sudo}apt-get install --yes {names}\n")

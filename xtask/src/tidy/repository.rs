@@ -3,7 +3,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-/// Folders with the products of tools.
+/// Products of tools. In a second work tree `.git` is a file.
 const MADE_BY_TOOLS: &[&str] = &[".git", "target"];
 
 /// Every text file of the repository, read once.
@@ -61,7 +61,7 @@ impl Repository {
             let name = entry.file_name().to_string_lossy().into_owned();
             // Links are not followed: their ends are elsewhere, or read anyway.
             let kind = entry.file_type()?;
-            if kind.is_dir() && MADE_BY_TOOLS.contains(&name.as_str()) {
+            if MADE_BY_TOOLS.contains(&name.as_str()) {
                 continue;
             }
             if path.is_empty() {

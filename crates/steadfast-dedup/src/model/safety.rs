@@ -6,8 +6,8 @@ use super::{
 };
 use crate::{policy::KeyPolicy, rules::Rules};
 
-/// The number of states that take half a minute.
-const DEEP: usize = 1_000_000;
+/// The number of states that take a few seconds.
+const DEEP: usize = 250_000;
 
 /// More states than this would need more memory than a large machine has.
 const CAMPAIGN: usize = 220_000_000;
