@@ -78,16 +78,16 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Deep> {
     TABLE.iter()
 }
 
-/// Runs these stages, with this bug if there is one, and keeps what they measured.
+/// Runs these stages with programs that `build` builds, and keeps what they measured.
 pub(crate) fn run(
     stages: &[&'static Deep],
     workspace: &Workspace,
-    bug: Option<&str>,
+    build: impl FnOnce(&mut dyn FnMut(&str)) -> Result<Programs>,
     figures: &mut Figures,
 ) -> Summary {
     let mut programs = Programs::default();
     let build = Row::run("deep build", &mut echo, |say| {
-        programs = build(stages, workspace, bug, say)?;
+        programs = build(say)?;
         Ok(Report::of_tests(Tally::SUCCESS, None))
     });
     let mut summary = Summary { rows: vec![build] };
@@ -119,8 +119,8 @@ pub(crate) fn run(
     summary
 }
 
-/// Builds the part of the tree that these stages need.
-fn build(
+/// Builds the part of the tree that these stages need, with this bug turned on if there is one.
+pub(crate) fn build(
     stages: &[&Deep],
     workspace: &Workspace,
     bug: Option<&str>,
@@ -204,9 +204,11 @@ impl Deep {
             What::Tests(package, target, names) => {
                 let mut command = programs.tests(package, target)?;
                 command.env("STEADFAST_DEEP", "1").args(names.split_whitespace()).arg("--show-output");
-                if self.pace == Pace::Alone {
-                    command.args(["--test-threads", "1"]);
-                }
+                match self.pace {
+                    Pace::Computes => &mut command,
+                    Pace::Waits => command.args(["--test-threads", "4"]),
+                    Pace::Alone => command.args(["--test-threads", "1"]),
+                };
                 runner::count_quietly(&mut command, limit, each)
             }
             What::Schedules => {

@@ -10,11 +10,13 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::deep::{self, Deep};
 use crate::figures::{Figures, Measured};
+use crate::programs::Programs;
 use crate::report::Tally;
 use crate::tidy::{self, Repository};
 use crate::workspace::Workspace;
-use crate::{cargo, console, deep, planted};
+use crate::{cargo, console, planted};
 
 const ROWS: &str = include_str!("../evidence.toml");
 
@@ -75,7 +77,15 @@ struct Judged {
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Tally> {
     console::keep_stdout_for_data();
     let wanted = rows(|id| args.only.as_ref().is_none_or(|only| only == id))?;
-    let (judged, stages) = measure(wanted, workspace, args.planted.as_deref())?;
+    let stages = stages_of(&wanted);
+    let takes_bugs = !stages.is_empty() && stages.iter().all(|stage| stage.takes_bugs());
+    let bug = args.planted.as_deref();
+    ensure!(
+        bug.is_none() || takes_bugs,
+        "the row runs neither tests nor the simulator: no bug can be planted"
+    );
+    let build = |say: &mut dyn FnMut(&str)| deep::build(&stages, workspace, bug, say);
+    let (judged, stages) = measure(wanted, workspace, build)?;
     let state = cargo::state(&workspace.root).unwrap_or_else(|| "unknown".to_owned());
     if args.json {
         console::data(Value::Array(judged.iter().map(|judged| judged.json(&state)).collect()));
@@ -98,9 +108,10 @@ pub(crate) fn conclude(workspace: &Workspace, mut figures: Figures) -> Result<(T
     Ok((judged.iter().map(|judged| Tally::of(judged.holds)).sum(), broken))
 }
 
-/// Demands that a row is denied with this bug: a table that always says yes would prove nothing. Returns the measured value.
-pub(crate) fn deny(workspace: &Workspace, id: &str, bug: &str) -> Result<String> {
-    let (judged, _) = measure(rows(|row| row == id)?, workspace, Some(bug))?;
+/// Demands that a row is denied with programs that have a bug: a table that always says yes would prove nothing. Returns the
+/// measured value.
+pub(crate) fn deny(workspace: &Workspace, id: &str, programs: Programs) -> Result<String> {
+    let (judged, _) = measure(rows(|row| row == id)?, workspace, |_| Ok(programs))?;
     let [Judged { holds: false, value, .. }] = &judged[..] else { bail!("the row holds") };
     ensure!(
         value.contains(" violations") && !value.contains(" 0 violations"),
@@ -110,18 +121,20 @@ pub(crate) fn deny(workspace: &Workspace, id: &str, bug: &str) -> Result<String>
 }
 
 /// Runs the stages that these rows need; the results of their own checks are returned beside.
-fn measure(rows: Vec<Row>, workspace: &Workspace, bug: Option<&str>) -> Result<(Vec<Judged>, Tally)> {
-    let wanted: BTreeSet<&str> = rows.iter().flat_map(|row| &row.stages).map(String::as_str).collect();
-    let stages: Vec<_> = deep::all().filter(|stage| wanted.contains(stage.key)).collect();
-    let takes_bugs = !stages.is_empty() && stages.iter().all(|stage| stage.takes_bugs());
-    ensure!(
-        bug.is_none() || takes_bugs,
-        "the row runs neither tests nor the simulator: no bug can be planted"
-    );
+fn measure(
+    rows: Vec<Row>,
+    workspace: &Workspace,
+    build: impl FnOnce(&mut dyn FnMut(&str)) -> Result<Programs>,
+) -> Result<(Vec<Judged>, Tally)> {
     let mut figures = Figures::default();
-    let summary = deep::run(&stages, workspace, bug, &mut figures);
+    let summary = deep::run(&stages_of(&rows), workspace, build, &mut figures);
     console::say(format_args!("\n{summary}"));
     Ok((judge(rows, workspace, &mut figures)?, summary.tally()))
+}
+
+fn stages_of(rows: &[Row]) -> Vec<&'static Deep> {
+    let wanted: BTreeSet<&str> = rows.iter().flat_map(|row| &row.stages).map(String::as_str).collect();
+    deep::all().filter(|stage| wanted.contains(stage.key)).collect()
 }
 
 fn known(id: &str) -> Result<String> {

@@ -123,7 +123,9 @@ fn run(verb: Verb) -> Result<Tally> {
 /// Runs every deep stage, and judges what they measured.
 fn prove(workspace: &Workspace) -> Result<Tally> {
     let mut figures = Figures::default();
-    let summary = deep::run(&deep::all().collect::<Vec<_>>(), workspace, None, &mut figures);
+    let stages: Vec<_> = deep::all().collect();
+    let build = |say: &mut dyn FnMut(&str)| deep::build(&stages, workspace, None, say);
+    let summary = deep::run(&stages, workspace, build, &mut figures);
     console::say(format_args!("\n{summary}"));
     let (rows, broken) = evidence::conclude(workspace, figures)?;
     tell(&[summary.failures(), broken].concat());

@@ -58,7 +58,7 @@ pub(crate) fn known(name: &str) -> Result<String> {
 /// Plants the bugs. Standard output is the scoreboard or the JSON; all else is on stderr.
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Tally> {
     console::keep_stdout_for_data();
-    let scoreboard = play(workspace, &args.only, &mut |line| console::complain(line))?;
+    let (scoreboard, _) = play(workspace, &args.only, &mut |line| console::complain(line))?;
     match args.json {
         true => console::data(serde_json::to_string_pretty(&scoreboard)?),
         false => console::data(&scoreboard),
@@ -68,10 +68,10 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Tally> {
 
 /// The same as a stage. The evidence has to deny its row with a bug, too.
 pub(crate) fn check_all(workspace: &Workspace, each: &mut dyn FnMut(&str)) -> Result<Report> {
-    let scoreboard = play(workspace, &[], each)?;
+    let (scoreboard, programs) = play(workspace, &[], each)?;
     each(&format!("figures: bugs={} found={}", scoreboard.scores.len(), scoreboard.found()));
     let (row, bug) = DENIED;
-    let denied = evidence::deny(workspace, row, bug);
+    let denied = evidence::deny(workspace, row, programs.with(Some(bug)));
     match &denied {
         Ok(value) => each(&format!("denied  {row} with {bug}: {value}")),
         Err(error) => each(&format!("FAILED  {row} with {bug}: {error:#}")),
@@ -82,7 +82,7 @@ pub(crate) fn check_all(workspace: &Workspace, each: &mut dyn FnMut(&str)) -> Re
     Ok(Report::of_tests(tally, (!why.is_empty()).then_some(why)))
 }
 
-fn play(workspace: &Workspace, only: &[String], say: &mut dyn FnMut(&str)) -> Result<Scoreboard> {
+fn play(workspace: &Workspace, only: &[String], say: &mut dyn FnMut(&str)) -> Result<(Scoreboard, Programs)> {
     let tree = Tree::plant(workspace)?;
     let is_wanted = |bug: &&Bug| only.is_empty() || only.contains(&bug.name);
     let bugs: Vec<&Bug> = tree.bugs.iter().filter(is_wanted).collect();
@@ -107,11 +107,8 @@ fn play(workspace: &Workspace, only: &[String], say: &mut dyn FnMut(&str)) -> Re
         let line = score.to_string();
         (score, line)
     });
-    Ok(Scoreboard {
-        sober: sober.into_iter().flatten().collect(),
-        scores,
-        seconds: clock.elapsed().as_secs(),
-    })
+    let sober = sober.into_iter().flatten().collect();
+    Ok((Scoreboard { sober, scores, seconds: clock.elapsed().as_secs() }, programs))
 }
 
 /// Turns one bug on and runs its detectors until one finds it.

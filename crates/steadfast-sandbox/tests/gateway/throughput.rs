@@ -110,7 +110,7 @@ async fn requests_that_are_mostly_refused() {
         }
         refused += u32::from(status(&gateway, request).await == 429);
     }
-    assert!(refused > requests() / 10 * 9, "{refused} of {requests()}");
+    assert!(refused > requests() / 10 * 9, "{refused} of {}", requests());
     report("mostly 429", requests(), began.elapsed());
 }
 
