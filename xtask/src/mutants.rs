@@ -144,7 +144,7 @@ impl<'a> Mutants<'a> {
         }
         // What a crate depends on is built once, with the plain tests, and not again in each copy of the tree.
         command.env("CARGO_TARGET_DIR", self.workspace.target.join("mutants/build"));
-        command.env("CARGO_BUILD_BUILD_DIR", &self.workspace.target);
+        command.env("CARGO_BUILD_BUILD_DIR", &self.workspace.target).env("CARGO_INCREMENTAL", "1");
         let ending = process::stream(&mut command, time_box, |_, line| say(line))?;
         let found = folder.join("mutants.out");
         if !found.is_dir() {
