@@ -17,7 +17,7 @@ use crate::cargo::cargo;
 use crate::figures::{Figures, Measured};
 use crate::planted::{self, Tree};
 use crate::programs::{Part, Programs, Site};
-use crate::report::{Report, Tally};
+use crate::report::{Report, Tally, Verdict};
 use crate::runner::{self, echo};
 use crate::summary::{Row, Summary};
 use crate::tidy::Repository;
@@ -128,7 +128,7 @@ pub(crate) fn build(
 ) -> Result<Programs> {
     let needs_tests =
         |stage: &&Deep| matches!(stage.what, What::Tests(..) | What::Properties | What::Secrets);
-    let part = if stages.iter().any(|stage| needs_tests(&stage)) {
+    let part = if stages.iter().any(needs_tests) {
         Part::Tests(TESTS)
     } else if stages.iter().any(|stage| matches!(stage.what, What::Simulation(_))) {
         Part::Simulator
@@ -250,7 +250,7 @@ impl Deep {
             let report = runner::count_quietly(&mut command, Some(self.time_box), &mut *each)?;
             ensure!(report.tally.total() > 0, "{package} {target}: nothing was run");
             tally += report.tally;
-            if let crate::report::Verdict::Failed(why) = report.verdict {
+            if let Verdict::Failed(why) = report.verdict {
                 failure.get_or_insert(format!("{package} {target}: {why}"));
             }
         }

@@ -247,7 +247,7 @@ fn count(value: f64) -> String {
     let whole = text.split('.').next().unwrap_or_default().len();
     let mut apart = String::new();
     for (at, letter) in text.char_indices() {
-        if (1..whole).contains(&at) && (whole - at) % 3 == 0 && !apart.ends_with('-') {
+        if (1..whole).contains(&at) && (whole - at).is_multiple_of(3) && !apart.ends_with('-') {
             apart.push(',');
         }
         apart.push(letter);

@@ -51,7 +51,7 @@ fn missing_packages(workspace: &Workspace, path: &OsStr) -> Result<Vec<&'static 
     for member in &workspace.members {
         for needed in member.system_tools() {
             let (program, package) =
-                KNOWN.iter().find(|(program, _)| program == needed).with_context(|| {
+                KNOWN.iter().find(|(program, _)| *program == needed).with_context(|| {
                     format!("`{}` needs the system tool `{needed}`, which xtask does not know", member.name)
                 })?;
             let found = env::split_paths(path).any(|folder| folder.join(program).is_file());

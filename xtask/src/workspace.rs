@@ -2,6 +2,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::cargo::cargo;
 
@@ -23,7 +24,7 @@ pub(crate) struct Member {
     manifest_path: PathBuf,
     pub(crate) dependencies: Vec<Dependency>,
     pub(crate) targets: Vec<Target>,
-    metadata: Option<Metadata>,
+    metadata: Value,
 }
 
 /// A dependency of a member on anything.
@@ -42,17 +43,6 @@ pub(crate) struct Target {
     pub(crate) name: String,
     pub(crate) kind: Vec<String>,
     pub(crate) src_path: PathBuf,
-}
-
-#[derive(Debug, Deserialize)]
-struct Metadata {
-    xtask: Option<Ours>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-struct Ours {
-    system_tools: Vec<String>,
 }
 
 impl Workspace {
@@ -80,9 +70,9 @@ impl Member {
     }
 
     /// The programs that its tests start: `system-tools` under `[package.metadata.xtask]`.
-    pub(crate) fn system_tools(&self) -> &[String] {
-        let ours = self.metadata.as_ref().and_then(|metadata| metadata.xtask.as_ref());
-        ours.map_or(&[], |ours| &ours.system_tools)
+    pub(crate) fn system_tools(&self) -> impl Iterator<Item = &str> {
+        let tools = self.metadata.pointer("/xtask/system-tools").and_then(Value::as_array);
+        tools.into_iter().flatten().filter_map(Value::as_str)
     }
 
     pub(crate) fn examples(&self) -> impl Iterator<Item = &Target> {
@@ -94,13 +84,12 @@ impl Member {
 impl Member {
     /// A member of the workspace at `/repo`.
     pub(crate) fn of(name: &str, folder: &str, dependencies: Vec<Dependency>, tools: &[&str]) -> Self {
-        let system_tools = tools.iter().map(|tool| (*tool).to_owned()).collect();
         Self {
             name: name.to_owned(),
             manifest_path: Path::new("/repo").join(folder).join("Cargo.toml"),
             dependencies,
             targets: Vec::new(),
-            metadata: Some(Metadata { xtask: Some(Ours { system_tools }) }),
+            metadata: serde_json::json!({ "xtask": { "system-tools": tools } }),
         }
     }
 }
