@@ -24,8 +24,20 @@ const PACKAGES: [&str; 9] = [
     "steadfast-spec",
 ];
 
-/// Optimised, with debug assertions.
-pub(crate) const PROFILE: &str = "deep";
+const PROFILE: &str = "deep";
+
+/// What differs where bugs are planted: our own crates have debug assertions, by which some of the bugs are found. What comes
+/// from elsewhere is the same.
+const WITH_BUGS: [&str; 8] = [
+    "--config",
+    "profile.deep.debug-assertions=true",
+    "--config",
+    "profile.deep.overflow-checks=true",
+    "--config",
+    "profile.deep.package.\"*\".debug-assertions=false",
+    "--config",
+    "profile.deep.package.\"*\".overflow-checks=false",
+];
 
 /// The environment variable that turns a bug on in a copy with planted bugs.
 const BUG: &str = "STEADFAST_PLANTED";
@@ -33,17 +45,23 @@ const BUG: &str = "STEADFAST_PLANTED";
 /// A tree to build: the workspace, or the copy of it with planted bugs.
 #[derive(Clone, Debug)]
 pub(crate) struct Site {
-    pub(crate) root: PathBuf,
+    root: PathBuf,
     /// The folder of finished programs. All else is built in the workspace's target folder, which makes what comes from
     /// elsewhere once for both trees.
-    pub(crate) target: PathBuf,
-    pub(crate) shared: PathBuf,
+    target: PathBuf,
+    shared: PathBuf,
+    settings: &'static [&'static str],
 }
 
 impl Site {
     pub(crate) fn of(workspace: &Workspace) -> Self {
         let Workspace { root, target, .. } = workspace;
-        Self { root: root.clone(), target: target.clone(), shared: target.clone() }
+        Self { root: root.clone(), target: target.clone(), shared: target.clone(), settings: &[] }
+    }
+
+    /// A copy with planted bugs.
+    pub(crate) fn with_bugs(root: PathBuf, target: PathBuf, workspace: &Workspace) -> Self {
+        Self { root, target, shared: workspace.target.clone(), settings: &WITH_BUGS }
     }
 }
 
@@ -77,7 +95,12 @@ impl Programs {
         let mut step = |words: &[&str], tests: &[&str]| {
             let mut command = cargo(&site.root);
             command.env("CARGO_TARGET_DIR", &site.target).env("CARGO_BUILD_BUILD_DIR", &site.shared);
-            command.args(words).args(["--profile", PROFILE, "--message-format", "json-render-diagnostics"]);
+            command.args(words).args(site.settings).args([
+                "--profile",
+                PROFILE,
+                "--message-format",
+                "json-render-diagnostics",
+            ]);
             command.args(PACKAGES.iter().flat_map(|package| ["--package", package]));
             command.args(tests.iter().flat_map(|test| ["--test", test]));
             let ending = process::stream(&mut command, None, |pipe, line| match pipe {

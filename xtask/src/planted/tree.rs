@@ -35,7 +35,7 @@ impl Tree {
         let target = workspace.target.join("planted");
         let root = target.join("tree");
         bring_up_to_date(&root, &workspace.root, &paths(&workspace.root)?, &changed)?;
-        Ok(Self { bugs, site: Site { root, target, shared: workspace.target.clone() } })
+        Ok(Self { bugs, site: Site::with_bugs(root, target, workspace) })
     }
 }
 

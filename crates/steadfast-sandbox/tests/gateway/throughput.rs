@@ -17,22 +17,11 @@ use tower::ServiceExt;
 
 use crate::world::{MARKET, World};
 
-/// The target of an optimised build on one core.
+/// The target of a release build on one core.
 const TARGET: f64 = 20_000.0;
-
-/// True for a release build, and in a deep run, whose build is optimised too.
-fn is_optimised() -> bool {
-    cfg!(not(debug_assertions)) || std::env::var_os("STEADFAST_DEEP").is_some()
-}
-
 /// The minimum, also for a debug build on a busy machine.
-fn floor() -> f64 {
-    if is_optimised() { TARGET } else { 300.0 }
-}
-
-fn requests() -> u32 {
-    if is_optimised() { 200_000 } else { 4_000 }
-}
+const FLOOR: f64 = if cfg!(debug_assertions) { 300.0 } else { 20_000.0 };
+const REQUESTS: u32 = if cfg!(debug_assertions) { 4_000 } else { 200_000 };
 
 fn order(world: &World) -> Request<Full<Bytes>> {
     Request::post("http://sandbox.local/v2/api/oms/place-order")
@@ -61,8 +50,9 @@ async fn status(gateway: &Gateway, request: Request<Full<Bytes>>) -> u16 {
 #[expect(clippy::print_stdout, reason = "the figure is what the test is for")]
 fn report(case: &str, requests: u32, took: Duration) {
     let rate = f64::from(requests) / took.as_secs_f64();
-    println!("{case}: {requests} requests, {rate:.0} a second");
-    assert!(rate >= floor(), "{case}: {rate:.0} requests a second");
+    let missed = if cfg!(debug_assertions) || rate >= TARGET { "" } else { ", which misses the target" };
+    println!("{case}: {requests} requests, {rate:.0} a second{missed}");
+    assert!(rate >= FLOOR, "{case}: {rate:.0} requests a second");
 }
 
 /// Sends four orders and a list in turn, paced in virtual time so that every zone admits them.
@@ -73,7 +63,7 @@ async fn requests_that_are_admitted() {
     let world = World::new();
     let gateway = world.sandbox.gateway();
     let began = Instant::now();
-    for number in 0..requests() {
+    for number in 0..REQUESTS {
         if number % 100 == 0 {
             world.sandbox.reset();
         }
@@ -81,7 +71,7 @@ async fn requests_that_are_admitted() {
         let request = if number % 5 == 4 { list(&world) } else { order(&world) };
         assert_eq!(status(&gateway, request).await, 200);
     }
-    report("four orders and a list", requests(), began.elapsed());
+    report("four orders and a list", REQUESTS, began.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
@@ -89,11 +79,11 @@ async fn orders_that_are_admitted() {
     let world = World::new();
     let gateway = world.sandbox.gateway();
     let began = Instant::now();
-    for _ in 0..requests() {
+    for _ in 0..REQUESTS {
         world.pass(Duration::from_millis(100));
         assert_eq!(status(&gateway, order(&world)).await, 200);
     }
-    report("orders alone", requests(), began.elapsed());
+    report("orders alone", REQUESTS, began.elapsed());
 }
 
 /// Sends without pause: ten orders a second pass, all others are refused.
@@ -102,7 +92,7 @@ async fn requests_that_are_mostly_refused() {
     let world = World::new();
     let gateway = world.sandbox.gateway();
     let (mut refused, began) = (0, Instant::now());
-    for number in 0..requests() {
+    for number in 0..REQUESTS {
         world.pass(Duration::from_millis(1));
         let request = if number % 2 == 0 { order(&world) } else { list(&world) };
         if number % 1_000 == 0 {
@@ -110,8 +100,8 @@ async fn requests_that_are_mostly_refused() {
         }
         refused += u32::from(status(&gateway, request).await == 429);
     }
-    assert!(refused > requests() / 10 * 9, "{refused} of {}", requests());
-    report("mostly 429", requests(), began.elapsed());
+    assert!(refused > REQUESTS / 10 * 9, "{refused} of {REQUESTS}");
+    report("mostly 429", REQUESTS, began.elapsed());
 }
 
 /// Gives every fault a small rate, so that the plan draws for each request.
@@ -125,12 +115,12 @@ async fn requests_with_faults() {
     let world = World::of(builder);
     let gateway = world.sandbox.gateway();
     let began = Instant::now();
-    for _ in 0..requests() {
+    for _ in 0..REQUESTS {
         world.pass(Duration::from_millis(100));
         if let Ok(answer) = gateway.clone().oneshot(order(&world)).await {
             // A body may break off; that is one of the faults.
             let _ = answer.into_body().collect().await;
         }
     }
-    report("orders with faults", requests(), began.elapsed());
+    report("orders with faults", REQUESTS, began.elapsed());
 }
