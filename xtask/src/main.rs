@@ -85,7 +85,9 @@ fn main() -> ExitCode {
     let verb = Line::parse().verb;
     let tally = match verb {
         // Their standard output is data, and their exit code their own.
-        Verb::Sim { words } => return program(&["run", "--release", "--package", "steadfast-sim"], &words),
+        Verb::Sim { words } => {
+            return program(&["run", "--release", "--package", "steadfast-verify"], &words);
+        }
         Verb::Bench { words } => return program(&["run", "--package", "benches"], &words),
         verb => run(verb).unwrap_or_else(|error| {
             console::say(format_args!("error: {error:#}"));

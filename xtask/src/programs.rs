@@ -20,8 +20,8 @@ const PACKAGES: [&str; 9] = [
     "steadfast-limit",
     "steadfast-retry",
     "steadfast-sandbox",
-    "steadfast-sim",
     "steadfast-spec",
+    "steadfast-verify",
 ];
 
 const PROFILE: &str = "deep";
@@ -145,7 +145,7 @@ impl Programs {
 
     /// Starts to describe a run of the simulator, whose report names the state of the code that was measured.
     pub(crate) fn simulator(&self, workspace: &Path) -> Result<Command> {
-        let mut command = self.tests("steadfast-sim", "program")?;
+        let mut command = self.tests("steadfast-verify", "program")?;
         name_state(&mut command, workspace);
         Ok(command)
     }
@@ -182,7 +182,7 @@ impl Programs {
     /// Shells instead of programs.
     pub(crate) fn shells() -> Self {
         let program = Program { path: "/bin/sh".into(), folder: "/".into() };
-        let keys = [("steadfast-sim", "program"), ("steadfast-retry", "it")];
+        let keys = [("steadfast-verify", "program"), ("steadfast-retry", "it")];
         let all = keys.map(|(package, target)| ((package.into(), target.into()), program.clone())).into();
         Self { all, bug: None }
     }

@@ -55,7 +55,7 @@ impl Detector {
         let mut command = match words[..] {
             ["tests", package, target, ..] => programs.tests(package, target)?,
             ["traps", ..] => programs.tests("steadfast-retry", "it")?,
-            _ => programs.tests("steadfast-sim", "program")?,
+            _ => programs.tests("steadfast-verify", "program")?,
         };
         match words[..] {
             ["tests", _, _, ref names @ ..] => command.args(names),

@@ -20,8 +20,7 @@ const TABLE: &[Row] = &[
     Row { name: "steadfast-sandbox", on: &[], never: &[] },
     Row { name: "steadfast-cli", on: &["steadfast", "steadfast-sandbox", "steadfast-proxy"], never: &[] },
     // Its checkers read the history that one layer keeps of itself.
-    Row { name: "steadfast-testkit", on: &["steadfast-sandbox", "steadfast-dedup"], never: &[] },
-    Row { name: "steadfast-sim", on: &["steadfast", "steadfast-sandbox", "steadfast-testkit"], never: &[] },
+    Row { name: "steadfast-verify", on: &["steadfast", "steadfast-dedup", "steadfast-sandbox"], never: &[] },
     Row { name: "steadfast-redis", on: LAYERS, never: &[] },
     Row { name: "steadfast-proxy", on: &["steadfast"], never: &[] },
     // A fresh clone compiles this first.
