@@ -9,7 +9,11 @@ use steadfast_spec::{BoxError, Failure, Fate, RetryAfter};
 use tokio::time::Instant;
 use tower_service::Service;
 
-use crate::{Acquire, Answer, Loss, Permit, Refusal, zone_limiter::Watched};
+use crate::{
+    core::decision::{Answer, Loss},
+    error::Refusal,
+    shell::{acquire::Acquire, demotable::Watched, permit::Permit},
+};
 
 /// A request for a permit, and what the future needs besides.
 pub(crate) struct Asked {

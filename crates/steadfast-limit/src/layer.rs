@@ -2,7 +2,11 @@ use std::net::IpAddr;
 
 use tower_layer::Layer;
 
-use crate::{ApiKeyName, ByRoute, RateLimit, ZoneLimiter, service::Shared};
+use crate::{
+    request::{keys::ApiKeyName, zones_of::ByRoute},
+    service::{RateLimit, Shared},
+    shell::zone_limiter::ZoneLimiter,
+};
 
 /// Makes every request wait until all of its zones admit it.
 ///

@@ -134,71 +134,51 @@
 //! * It moves a route from one zone to another only where [`Builder::demote`] is set, and it does not retry.
 //! * It counts requests only, not resources that are held, such as connections.
 
-mod acquire;
-mod builder;
-mod caution;
-mod ceilings;
-mod cold_start;
-mod configured;
-mod decision;
-mod demotion;
-mod event;
 pub mod explained;
-mod freeze;
+
+mod core;
+mod error;
 mod future;
-mod hand_off;
-mod in_flight;
-mod invalid;
-mod journal;
-mod keys;
-mod ladder;
 mod layer;
-mod ledger;
-mod limiter;
-mod log;
-mod lost;
-mod paced;
-mod pacer;
-mod permit;
-mod profile;
-mod queue;
-mod quota;
-mod refusal;
-mod rules;
+mod persist;
+mod request;
+#[cfg(all(test, shuttle))]
+mod schedules;
 mod service;
-mod snapshot;
-mod spent;
-mod stamps;
-mod start;
-mod sync;
-mod time;
-mod universal;
-mod zone_limiter;
-mod zones_of;
+mod shell;
 
 pub use steadfast_spec::{BoxError, Lane, Scope, Zone, ext::Account};
 
 pub use crate::{
-    acquire::Acquire,
-    builder::Builder,
-    ceilings::{Ceilings, Reserve},
-    cold_start::{ColdStart, TokenOrigin},
-    configured::{WindowSettings, ZoneSettings},
-    decision::{Answer, Ask, Decision, Grant, Loss, WaiterId, ZoneId},
-    event::{Event, NextStart},
+    core::{
+        decision::{Answer, Ask, Decision, Grant, Loss, WaiterId, ZoneId},
+        event::{Event, NextStart},
+        limiter::Limiter,
+        rules::{
+            ceilings::{Ceilings, Reserve},
+            profile::Profile,
+            quota::{MINUTE, Quota, SECOND},
+        },
+        snapshot::{LaneSnapshot, Snapshot, WindowUse, ZoneSnapshot},
+        time::Nanos,
+    },
+    error::{InvalidLimiter, Refusal},
     future::ResponseFuture,
-    invalid::InvalidLimiter,
-    keys::{ApiKeyName, ScopeKeys},
     layer::RateLimitLayer,
-    limiter::Limiter,
-    permit::Permit,
-    profile::Profile,
-    quota::{MINUTE, Quota, SECOND},
-    refusal::Refusal,
+    persist::{
+        cold_start::{ColdStart, TokenOrigin},
+        spent::Spent,
+    },
+    request::{
+        keys::{ApiKeyName, ScopeKeys},
+        zones_of::{ByRoute, RouteZones, ZonesOf},
+    },
     service::RateLimit,
-    snapshot::{LaneSnapshot, Snapshot, WindowUse, ZoneSnapshot},
-    spent::Spent,
-    time::Nanos,
-    zone_limiter::ZoneLimiter,
-    zones_of::{ByRoute, RouteZones, ZonesOf},
+    shell::{
+        acquire::Acquire,
+        builder::Builder,
+        permit::Permit,
+        zone_limiter::ZoneLimiter,
+        zone_settings::{WindowSettings, ZoneSettings},
+    },
 };

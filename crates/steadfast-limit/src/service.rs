@@ -13,7 +13,14 @@ use steadfast_spec::{
 use tokio::time::Instant;
 use tower_service::Service;
 
-use crate::{ApiKeyName, ByRoute, ResponseFuture, ScopeKeys, ZoneLimiter, ZonesOf, future::Asked};
+use crate::{
+    future::{Asked, ResponseFuture},
+    request::{
+        keys::{ApiKeyName, ScopeKeys},
+        zones_of::{ByRoute, ZonesOf},
+    },
+    shell::zone_limiter::ZoneLimiter,
+};
 
 /// Holds each request until all of its zones admit it; made by [`RateLimitLayer`](crate::RateLimitLayer).
 ///

@@ -1,0 +1,54 @@
+use super::Limiter;
+use crate::{
+    core::{decision::ZoneId, start::Start, time::Nanos},
+    error::Refusal,
+};
+
+/// The spent slots of one key, in the form kept beyond the end of the process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub(crate) zone: ZoneId,
+    pub(crate) key: u64,
+    /// How long after the export a 429 still closes the zone.
+    pub(crate) closed_for: Nanos,
+    /// In the form that [`Limiter::export`] returns.
+    pub(crate) stamps: Vec<i64>,
+}
+
+/// State that outlives the process, and how the next one starts.
+impl Limiter {
+    /// Sets how much new keys count as spent from now on.
+    pub(crate) fn start(&mut self, start: Start) {
+        self.start = start;
+    }
+
+    /// Returns what every key has spent at `now`.
+    pub(crate) fn export_all(&mut self, now: Nanos) -> Vec<Kept> {
+        let now = self.advance(now);
+        self.sweep(now);
+        let keys: Vec<_> = self.ledgers.iter().map(|(id, ledger)| (id, ledger.zone, ledger.key)).collect();
+        let kept = keys.into_iter().map(|(id, zone, key)| {
+            let ledger = &self.ledgers[id];
+            let closed =
+                ledger.caution.as_ref().map_or(0, |c| c.freeze.until(now).unwrap_or(0).max(c.full_until));
+            let closed_for = closed.saturating_sub(now);
+            Kept { zone, key, closed_for, stamps: self.export(zone, key, now) }
+        });
+        kept.collect()
+    }
+
+    /// Restores what one key had spent at `exported`. A zone closed by a 429 stays closed, except for cancels and
+    /// verifications: whether the gateway still refuses is unknown.
+    pub(crate) fn import_kept(&mut self, kept: &Kept, exported: Nanos, now: Nanos) -> Result<(), Refusal> {
+        self.import(kept.zone, kept.key, &kept.stamps, exported, now)?;
+        for id in self.open(&[(kept.zone, kept.key)], now)?.iter() {
+            let closed_until = exported.saturating_add(kept.closed_for);
+            if closed_until > now {
+                let ledger = &mut self.ledgers[id];
+                ledger.changed();
+                ledger.caution().full_until = closed_until;
+            }
+        }
+        Ok(())
+    }
+}

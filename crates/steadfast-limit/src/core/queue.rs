@@ -1,0 +1,119 @@
+use std::{
+    collections::BTreeSet,
+    ops::Bound::{Excluded, Unbounded},
+};
+
+use steadfast_spec::Lane;
+
+use crate::core::{decision::WaiterId, rules::ceilings::LANES, time::Nanos};
+
+/// A waiter's place: higher lanes first, then the order of arrival.
+///
+/// The order is the same in every queue that a waiter is in. So the foremost of several waiters for several zones is
+/// foremost everywhere, and no two can wait for each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) lane: Lane,
+    /// Grows with every arrival. A place at the head of the lane is negative, below all others.
+    pub(crate) turn: i64,
+    pub(crate) waiter: WaiterId,
+}
+
+/// The waiters for one key of one zone.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    places: BTreeSet<Place>,
+    waiting: [u32; LANES],
+    pub(crate) alarm: Option<Alarm>,
+    /// The waiter that keeps the same timer as the alarm's waiter.
+    pub(crate) deputy: Option<WaiterId>,
+    pub(crate) answered: Option<Answered>,
+    /// When the last roll call was made, or 0 if none is open.
+    pub(crate) called: Nanos,
+}
+
+/// When the zone opens, as last computed for a waiter. Valid until the key changes, because without a change a later
+/// computation gives the same instant.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answered {
+    pub(crate) version: u32,
+    pub(crate) lane: Lane,
+    pub(crate) ahead: u32,
+    pub(crate) opens: Option<Nanos>,
+}
+
+/// The one timer of a queue: its waiter and its instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Alarm {
+    pub(crate) waiter: WaiterId,
+    pub(crate) at: Nanos,
+}
+
+impl Queue {
+    pub(crate) fn insert(&mut self, place: Place) {
+        if self.places.insert(place) {
+            self.waiting[place.lane as usize] += 1;
+        }
+    }
+
+    pub(crate) fn remove(&mut self, place: &Place) {
+        if self.places.remove(place) {
+            self.waiting[place.lane as usize] -= 1;
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Returns how many wait.
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Returns how many wait in each lane.
+    pub(crate) fn waiting(&self) -> [u32; LANES] {
+        self.waiting
+    }
+
+    /// Returns the foremost place, or the one directly behind `place`.
+    pub(crate) fn behind(&self, place: Option<&Place>) -> Option<Place> {
+        match place {
+            None => self.places.first().copied(),
+            Some(place) => self.places.range((Excluded(place), Unbounded)).next().copied(),
+        }
+    }
+
+    /// Returns how many stand ahead of `place`.
+    pub(crate) fn ahead_of(&self, place: &Place) -> u32 {
+        self.places.range(..place).fold(0, |ahead, _| ahead + 1)
+    }
+
+    /// Returns how many would stand ahead of a request that came now.
+    pub(crate) fn ahead_of_new(&self, lane: Lane, head: bool) -> u32 {
+        let lanes = if head { lane as usize } else { lane as usize + 1 };
+        self.waiting[..lanes].iter().sum()
+    }
+
+    /// Returns all places, the foremost first.
+    pub(crate) fn places(&self) -> impl Iterator<Item = &Place> {
+        self.places.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_waits_knows_how_many_are_ahead() {
+        let mut queue = Queue::default();
+        // A request at the head of its lane has a negative turn.
+        let order = [(Lane::Critical, 4), (Lane::Trading, -3), (Lane::Trading, 1), (Lane::Bulk, -5)];
+        let places = order.map(|(lane, turn)| Place { lane, turn, waiter: WaiterId { slot: 0, turn: 0 } });
+        places.iter().rev().for_each(|place| queue.insert(*place));
+        assert_eq!(places.each_ref().map(|place| queue.ahead_of(place)), [0, 1, 2, 3]);
+        assert_eq!(queue.ahead_of_new(Lane::Trading, true), 1);
+        assert_eq!(queue.ahead_of_new(Lane::Trading, false), 3);
+    }
+}

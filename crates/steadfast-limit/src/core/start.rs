@@ -1,0 +1,125 @@
+use crate::core::{key_state::Ledger, rules::Rules, time::Nanos};
+
+/// How much counts as spent in every key that is new to the limiter.
+///
+/// The keys that an earlier process used are not always known, so one value serves all. Once a key's windows have
+/// passed, it has no effect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// Nothing.
+    #[default]
+    Empty,
+    /// As much as an earlier process may have sent between its last record and this instant, by which it had ended.
+    Unrecorded(Nanos),
+    /// All windows, as of this instant.
+    Spent(Nanos),
+}
+
+impl Start {
+    /// Every grant is recorded within this time.
+    pub(crate) const RECORDED_WITHIN: Nanos = 1_000_000_000;
+
+    /// After a process has ended, the gateway counts its requests within this time or never.
+    const AFTER_END: Nanos = 1_000_000_000;
+
+    /// True if it has no effect on a key that is new at `now`.
+    pub(crate) fn is_over(self, rules: &Rules, now: Nanos) -> bool {
+        match self {
+            Self::Empty => true,
+            Self::Spent(at) => at + rules.longest() <= now,
+            Self::Unrecorded(at) => at + Self::AFTER_END + rules.settle + rules.retention <= now,
+        }
+    }
+
+    /// Applies it to a new key.
+    pub(crate) fn prepare(self, ledger: &mut Ledger, rules: &Rules) {
+        match self {
+            Self::Empty => {}
+            Self::Spent(at) => ledger.caution().full_until = at + rules.longest(),
+            Self::Unrecorded(at) => {
+                // The lanes that must get out do not wait for requests that were perhaps never sent. For them these
+                // lie outside of the shortest window and of its interpolated count.
+                let shortest = rules.bounds.first().map_or(0, |bound| bound.period);
+                let (given_up, counted) =
+                    (at.saturating_sub(2 * shortest), at + Self::AFTER_END + rules.settle);
+                for _ in 0..rules.most_within(Self::RECORDED_WITHIN) {
+                    ledger.lost.push(given_up, counted);
+                }
+            }
+        }
+    }
+}
+
+impl Rules {
+    /// Returns how many requests can be granted within any stretch of `time`.
+    fn most_within(&self, time: Nanos) -> u64 {
+        let most = |limit: u32, period: Nanos| u64::from(limit) * time.div_ceil(period.max(1));
+        self.bounds.iter().map(|bound| most(bound.limit, bound.period)).min().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::core::{
+        decision::ZoneId,
+        rules::quota::{MINUTE, Quota, SECOND},
+    };
+    use steadfast_spec::{Lane, Scope, Zone};
+
+    const AT: Nanos = 1_000_000_000_000;
+
+    fn rules(quota: Quota) -> Rules {
+        Rules::new(&quota).unwrap()
+    }
+
+    fn prepared(start: Start, rules: &Rules) -> Ledger {
+        let mut ledger = Ledger::new(ZoneId(0), 7);
+        start.prepare(&mut ledger, rules);
+        ledger
+    }
+
+    #[test]
+    fn as_much_is_missing_from_the_record_as_the_tightest_window_lets_through() {
+        let quota = || Quota::new(Zone::GENERAL, Scope::AuthToken);
+        let most = |quota| rules(quota).most_within(Start::RECORDED_WITHIN);
+        assert_eq!(most(quota().limit(10, SECOND).limit(400, MINUTE)), 10);
+        assert_eq!(most(quota().limit(400, MINUTE)), 400);
+        assert_eq!(most(quota().limit(5, SECOND / 10).limit(400, MINUTE)), 50);
+    }
+
+    #[test]
+    fn what_is_missing_from_the_record_does_not_hold_back_a_cancel() {
+        let quota = Quota::new(Zone::GENERAL, Scope::AuthToken).limit(10, SECOND).limit(400, MINUTE);
+        let rules = rules(quota.settle(Duration::from_secs(5)));
+        let ledger = prepared(Start::Unrecorded(AT), &rules);
+        let opens = |lane| ledger.opens(&rules, lane, 0, false, AT, &mut Vec::new()).unwrap();
+        assert!(opens(Lane::Critical) <= AT);
+        assert!(opens(Lane::Trading) > AT + Start::AFTER_END + rules.settle);
+    }
+
+    #[test]
+    fn an_empty_start_leaves_nothing_and_a_spent_one_a_whole_window() {
+        let rules = rules(Quota::new(Zone::GENERAL, Scope::AuthToken).limit(10, SECOND).limit(400, MINUTE));
+        assert!(prepared(Start::Empty, &rules).is_idle(&rules, AT));
+        let mut spent = prepared(Start::Spent(AT), &rules);
+        assert!(!spent.is_idle(&rules, AT + rules.longest() - 1));
+        assert!(spent.is_idle(&rules, AT + rules.longest()));
+    }
+
+    #[test]
+    fn a_start_is_over_with_the_last_window_that_it_fills_and_no_earlier() {
+        let quota = Quota::new(Zone::GENERAL, Scope::AuthToken).limit(10, SECOND).limit(400, MINUTE);
+        let rules = rules(quota.settle(Duration::from_secs(5)));
+        assert!(Start::Empty.is_over(&rules, 0));
+        let counted = AT + Start::AFTER_END + rules.settle;
+        for (start, over) in
+            [(Start::Spent(AT), AT + rules.longest()), (Start::Unrecorded(AT), counted + rules.retention)]
+        {
+            assert!(!start.is_over(&rules, over - 1), "{start:?}");
+            assert!(start.is_over(&rules, over), "{start:?}");
+        }
+    }
+}

@@ -1,0 +1,270 @@
+use std::num::NonZeroU32;
+
+use crate::core::{rules::profile::Profile, time::Nanos};
+
+/// How the windows of one key are counted at present.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counting {
+    /// The plain log of answers.
+    Log,
+    /// The interpolated count of every phase.
+    Universal,
+    /// A bucket with a small burst.
+    Paced { burst: NonZeroU32 },
+}
+
+/// The position of one key's zone between trust and caution.
+///
+/// Every 429 that the limiter's own log does not explain gets the same reaction, whatever its cause: another way of
+/// counting, a lowered limit, or another user of the same token. The first one spreads the requests, which is safe
+/// against every way of counting. A further one then means that the limit is lower than documented.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ladder {
+    step: u8,
+    /// How often the gateway has refused requests that only the log admits.
+    strikes: u8,
+    /// The learned limit of the shortest window; 0 means the documented one.
+    learned: u32,
+    /// The instant of the last refusal.
+    struck: Nanos,
+    /// The instant of the last change or refusal.
+    since: Nanos,
+}
+
+/// The changes made by a refusal or an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// The zone is on another step.
+    pub(crate) step: bool,
+    /// The zone applies another limit.
+    pub(crate) limit: bool,
+}
+
+impl Ladder {
+    /// The step at which requests are spread.
+    const PACED: u8 = 2;
+    /// The time without a refusal after which a zone moves one step up.
+    const CLEAN: Nanos = 60_000_000_000;
+    /// The time without a refusal after which the learned limit grows by one request.
+    const CLEAN_FOR_ONE: Nanos = 15_000_000_000;
+    /// The wait before the log is tried again after its second failure.
+    const AGAIN: Nanos = 10 * Self::CLEAN;
+    /// The same after every further failure, and how long a failure is remembered.
+    const MEMORY: Nanos = 60 * Self::CLEAN;
+    /// How many requests may be unanswered when one leaves that only the log admits, including that one.
+    const TRIES: u32 = 3;
+
+    /// Returns how a window of a zone with `profile` is counted on this step. `spreads` is true if the step's
+    /// spreading applies to the window and the request.
+    ///
+    /// It applies to the shortest window only. Requests spread over a second are also spread over a minute;
+    /// otherwise a minute well used before would have to be paid for now. It does not apply to cancels: in a spread
+    /// zone, one request without an answer holds up all others.
+    pub(crate) fn counting(self, profile: Profile, spreads: bool) -> Counting {
+        match (self.step, profile) {
+            (_, Profile::Paced { burst }) => Counting::Paced { burst },
+            (Self::PACED.., Profile::Adaptive { burst }) if spreads => Counting::Paced { burst },
+            (Self::PACED.., _) if spreads => Counting::Paced { burst: NonZeroU32::MIN },
+            (0, Profile::WindowLog | Profile::Adaptive { .. }) => Counting::Log,
+            _ => Counting::Universal,
+        }
+    }
+
+    /// True if requests are spread because of a refusal.
+    pub(crate) fn spreads(self) -> bool {
+        self.step >= Self::PACED
+    }
+
+    /// Returns the step: 0 is full trust.
+    pub(crate) fn step(self) -> u8 {
+        self.step
+    }
+
+    /// Returns the limit of the shortest window, if it differs from the documented one.
+    pub(crate) fn learned(self) -> Option<u32> {
+        (self.learned > 0).then_some(self.learned)
+    }
+
+    /// Returns how many requests may be unanswered when one leaves that the log admits and the universal rule does
+    /// not.
+    ///
+    /// An interpolating gateway refuses all such requests, and all of them leave before the first refusal is back.
+    /// So a wrong guess costs at most this many: one, if the guess has been wrong before.
+    pub(crate) fn tries(self) -> u32 {
+        if self.strikes == 0 { Self::TRIES } else { 1 }
+    }
+
+    /// True if enough time has passed by `now` to take back everything learned, in a zone that allows `limit`, and
+    /// no failure of the log need be remembered.
+    pub(crate) fn is_over(self, limit: u32, now: Nanos) -> bool {
+        let raises = self.learned().map_or(0, |learned| limit.saturating_sub(learned));
+        let steps = u64::from(self.step) * Self::CLEAN + u64::from(raises) * Self::CLEAN_FOR_ONE;
+        let memory = if self.strikes > 0 { steps.max(Self::MEMORY) } else { steps };
+        memory == 0 || self.since + memory <= now
+    }
+
+    /// Records a refusal that the limiter's own log does not explain, in a zone with the documented limit `limit`.
+    /// `tried` is true if requests that only the log admits were on their way.
+    pub(crate) fn mismatch(&mut self, tried: bool, limit: u32, now: Nanos) -> Change {
+        let before = *self;
+        if self.step < Self::PACED {
+            // ## n => Paced
+            //
+            // The gateway counts in a way that this step is not safe against, or allows less than documented. A step
+            // that is safe against every way of counting shows which.
+            self.strikes = self.strikes.saturating_add(u8::from(tried && self.step == 0));
+            self.step = Self::PACED;
+        } else if self.struck + Self::CLEAN > now {
+            // ## Paced, N => Paced, N / 2
+            //
+            // Requests were spread, and the gateway refused one all the same.
+            self.learned = (self.learned().unwrap_or(limit) / 2).max(1);
+        }
+        (self.struck, self.since) = (now, now);
+        self.change_from(before)
+    }
+
+    /// Records an answer that is no refusal, in a zone with `profile` and the documented limit `limit`.
+    pub(crate) fn clean(&mut self, profile: Profile, limit: u32, now: Nanos) -> Change {
+        let before = *self;
+        let clean = now.saturating_sub(self.since);
+        if self.learned > 0 {
+            // ## N => N + 1
+            //
+            // One request more tests whether the gateway allows more. The first answers after a refusal say little,
+            // and a limit that is still lowered refuses only twice a minute.
+            if clean >= Self::CLEAN_FOR_ONE {
+                self.learned = if self.learned + 1 < limit { self.learned + 1 } else { 0 };
+                self.since = now;
+            }
+        } else if self.step > 0 {
+            // ## Paced => Universal => Log, as far as the profile goes
+            //
+            // A minute without a refusal covers the service's longest window. But a gateway that has refused a
+            // request admitted only by the log will do so again, so the log is tried ever more rarely.
+            if clean >= self.clean_time() {
+                let goes_by_log = matches!(profile, Profile::WindowLog | Profile::Adaptive { .. });
+                self.step = if goes_by_log { self.step - 1 } else { 0 };
+                self.since = now;
+            }
+        } else if clean >= Self::MEMORY {
+            self.strikes = 0;
+        }
+        self.change_from(before)
+    }
+
+    fn change_from(self, before: Self) -> Change {
+        Change { step: self.step != before.step, limit: self.learned != before.learned }
+    }
+
+    fn clean_time(self) -> Nanos {
+        match (self.step, self.strikes) {
+            (1, 2) => Self::AGAIN,
+            (1, 3..) => Self::MEMORY,
+            _ => Self::CLEAN,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Nanos = 1_000_000_000;
+    const MINUTE: Nanos = 60 * SECOND;
+    const BURST: NonZeroU32 = NonZeroU32::MIN;
+    const ADAPTIVE: Profile = Profile::Adaptive { burst: BURST };
+
+    #[test]
+    fn o11_the_first_refusal_spreads_and_each_further_one_within_a_minute_halves() {
+        let mut ladder = Ladder::default();
+        assert_eq!(ladder.counting(ADAPTIVE, true), Counting::Log);
+        let learned: Vec<_> = (0..6)
+            .map(|n| {
+                ladder.mismatch(false, 10, n * SECOND);
+                assert_eq!(ladder.counting(ADAPTIVE, true), Counting::Paced { burst: BURST });
+                ladder.learned()
+            })
+            .collect();
+        assert_eq!(learned, [None, Some(5), Some(2), Some(1), Some(1), Some(1)]);
+    }
+
+    #[test]
+    fn o11_a_refusal_after_a_minute_without_one_halves_nothing() {
+        let mut ladder = Ladder::default();
+        ladder.mismatch(false, 10, 0);
+        assert_eq!(ladder.mismatch(false, 10, MINUTE), Change::default());
+        assert_eq!((ladder.learned(), ladder.step()), (None, 2));
+        assert_eq!(ladder.mismatch(false, 10, 2 * MINUTE - 1), Change { limit: true, step: false });
+    }
+
+    #[test]
+    fn o11_trust_returns_by_one_request_in_15_seconds_and_then_a_step_a_minute() {
+        let mut ladder = Ladder::default();
+        ladder.mismatch(false, 4, 0);
+        ladder.mismatch(false, 4, 0);
+        assert_eq!(ladder.learned(), Some(2));
+        assert!(!ladder.is_over(4, 150 * SECOND - 1) && ladder.is_over(4, 150 * SECOND));
+        assert_eq!(ladder.clean(ADAPTIVE, 4, 15 * SECOND - 1), Change::default());
+        for (at, learned) in [(15, Some(3)), (29, Some(3)), (30, None)] {
+            ladder.clean(ADAPTIVE, 4, at * SECOND);
+            assert_eq!(ladder.learned(), learned, "after {at} s");
+        }
+        for (at, step) in [(89, 2), (90, 1), (149, 1), (150, 0)] {
+            ladder.clean(ADAPTIVE, 4, at * SECOND);
+            assert_eq!(ladder.step(), step, "after {at} s");
+        }
+    }
+
+    #[test]
+    fn o11_every_profile_is_spread_and_goes_back_to_itself() {
+        let paced = Counting::Paced { burst: BURST };
+        for (profile, own, between) in [
+            (Profile::WindowLog, Counting::Log, Counting::Universal),
+            (ADAPTIVE, Counting::Log, Counting::Universal),
+            (Profile::Universal, Counting::Universal, Counting::Universal),
+            (Profile::Paced { burst: BURST }, paced, paced),
+        ] {
+            let mut ladder = Ladder::default();
+            assert_eq!(ladder.counting(profile, true), own);
+            ladder.mismatch(false, 10, 0);
+            assert_eq!(ladder.counting(profile, true), paced);
+            assert_ne!(ladder.counting(profile, false), Counting::Log);
+            ladder.clean(profile, 10, MINUTE);
+            assert_eq!(ladder.counting(profile, true), between);
+            ladder.clean(profile, 10, 2 * MINUTE);
+            assert_eq!((ladder.counting(profile, true), ladder.step()), (own, 0));
+        }
+    }
+
+    #[test]
+    fn a_log_that_failed_is_tried_again_with_one_request_and_ever_more_rarely() {
+        let mut ladder = Ladder::default();
+        assert_eq!(ladder.tries(), 3);
+        let mut now = MINUTE;
+        for minutes in [1, 10, 60, 60] {
+            ladder.mismatch(true, 10, now);
+            assert_eq!((ladder.step(), ladder.tries()), (2, 1));
+            now += MINUTE;
+            assert!(ladder.clean(ADAPTIVE, 10, now).step);
+            assert!(!ladder.clean(ADAPTIVE, 10, now + minutes * MINUTE - 1).step);
+            assert!(!ladder.is_over(10, now + 59 * MINUTE - 1), "it is remembered while nobody asks");
+            now += minutes * MINUTE;
+            assert!(ladder.clean(ADAPTIVE, 10, now).step);
+            assert_eq!((ladder.step(), ladder.tries()), (0, 1));
+        }
+        ladder.clean(ADAPTIVE, 10, now + 60 * MINUTE - 1);
+        assert_eq!(ladder.tries(), 1);
+        assert!(!ladder.clean(ADAPTIVE, 10, now + 60 * MINUTE).step, "there is no step up from the first");
+        assert_eq!(ladder.tries(), 3, "an hour without a failure");
+    }
+
+    #[test]
+    fn a_refusal_that_no_try_explains_is_no_strike() {
+        let mut ladder = Ladder::default();
+        ladder.mismatch(false, 10, 0);
+        assert_eq!((ladder.step(), ladder.tries()), (2, 3));
+        ladder.mismatch(true, 10, 1);
+        assert_eq!((ladder.step(), ladder.tries()), (2, 3), "only the first step goes by the log");
+    }
+}

@@ -1,0 +1,11 @@
+//! The core in a program: its lock, its clock, and the futures that wait for it.
+
+pub(crate) mod acquire;
+pub(crate) mod builder;
+pub(crate) mod demotable;
+pub(crate) mod hand_off;
+mod owners;
+pub(crate) mod permit;
+pub(crate) mod sync;
+pub(crate) mod zone_limiter;
+pub(crate) mod zone_settings;

@@ -1,0 +1,159 @@
+use std::{
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use pin_project_lite::pin_project;
+use steadfast_spec::Lane;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::{
+    core::{
+        decision::{Ask, Decision, MOST_ZONES, WaiterId, ZoneId},
+        time::Nanos,
+    },
+    error::Refusal,
+    shell::{permit::Permit, zone_limiter::ZoneLimiter},
+};
+
+pin_project! {
+    /// Waits for a [`Permit`]; made by [`ZoneLimiter::acquire`].
+    ///
+    /// Needs a tokio runtime with its timer enabled. Polled again after it has resolved, it asks for another permit.
+    ///
+    /// A future that is kept and not polled, such as an idle branch of a `select!`, delays those behind it by a
+    /// second at most. A permit not collected within a second, or by the deadline, goes to the next in line. Polled
+    /// again, the future has its old place, at the head of its lane.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping it leaves the queue at once. A permit granted meanwhile goes to the next in line.
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless polled"]
+    pub struct Acquire {
+        ticket: Ticket,
+        zones: Result<Zones, Refusal>,
+        lane: Lane,
+        deadline: Option<Nanos>,
+        head_of_lane: bool,
+        #[pin]
+        alarm: Option<Sleep>,
+    }
+}
+
+impl Acquire {
+    pub(crate) fn new(limiter: ZoneLimiter, zones: Result<Zones, Refusal>, lane: Lane) -> Self {
+        let ticket = Ticket { limiter, waiter: None };
+        Self { ticket, zones, lane, deadline: None, head_of_lane: false, alarm: None }
+    }
+
+    /// Refuses the request, at once if possible, if it cannot be granted by `deadline`. Of several deadlines the
+    /// earliest counts.
+    pub fn deadline(mut self, deadline: Instant) -> Self {
+        let deadline = self.ticket.limiter.nanos(deadline);
+        self.deadline = Some(self.deadline.map_or(deadline, |earlier| earlier.min(deadline)));
+        self
+    }
+
+    /// Makes the request wait at the head of its lane: it repeats one that waited before.
+    pub fn at_head_of_lane(mut self) -> Self {
+        self.head_of_lane = true;
+        self
+    }
+}
+
+impl Future for Acquire {
+    type Output = Result<Permit, Refusal>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.poll_permit(cx).map_ok(|(permit, _)| permit)
+    }
+}
+
+impl Acquire {
+    /// Returns the permit and the current instant.
+    pub(crate) fn poll_permit(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(Permit, Instant), Refusal>> {
+        let mut this = self.project();
+        let Ticket { limiter, waiter: place } = this.ticket;
+        let zones = match this.zones {
+            Ok(zones) => zones,
+            Err(refusal) => return Poll::Ready(Err(refusal.clone())),
+        };
+        loop {
+            let ask = Ask {
+                zones: zones.as_slice(),
+                lane: *this.lane,
+                deadline: *this.deadline,
+                head_of_lane: *this.head_of_lane,
+            };
+            let now = Instant::now();
+            let (decision, looks_at, events) =
+                limiter.hand_off().poll(place, &ask, cx.waker(), limiter.nanos(now));
+            // The permit is owned from here on, whatever an observer does.
+            let decision = match decision {
+                Decision::Granted(grant) => Ok(Ok(Permit::new(limiter.clone(), grant))),
+                Decision::Refused(refusal) => Ok(Err(refusal)),
+                Decision::Queued { alarm, .. } => Err(alarm.map_or(looks_at, |alarm| alarm.min(looks_at))),
+            };
+            limiter.report_all(&events);
+            let alarm = match decision {
+                // An observer may have taken a while.
+                Ok(granted) => {
+                    let now = if events.is_empty() { now } else { Instant::now() };
+                    return Poll::Ready(granted.map(|permit| (permit, now)));
+                }
+                Err(alarm) => alarm,
+            };
+            let alarm = limiter.instant(alarm);
+            match this.alarm.as_mut().as_pin_mut() {
+                Some(sleep) if sleep.deadline() == alarm => {}
+                Some(sleep) => sleep.reset(alarm),
+                None => this.alarm.set(Some(sleep_until(alarm))),
+            }
+            if let Some(sleep) = this.alarm.as_mut().as_pin_mut() {
+                ready!(sleep.poll(cx));
+            }
+            this.alarm.set(None);
+        }
+    }
+}
+
+/// A place in the queues. Dropping it leaves them.
+#[derive(Debug)]
+struct Ticket {
+    limiter: ZoneLimiter,
+    waiter: Option<WaiterId>,
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if let Some(waiter) = self.waiter {
+            let now = self.limiter.nanos(Instant::now());
+            let events = self.limiter.hand_off().leave(waiter, now);
+            self.limiter.report_all(&events);
+        }
+    }
+}
+
+/// The zones and keys of one request, stored inline.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Zones {
+    all: [(ZoneId, u64); MOST_ZONES],
+    len: usize,
+}
+
+impl Zones {
+    pub(crate) fn push(&mut self, zone: (ZoneId, u64)) -> Result<(), Refusal> {
+        let place = self.all.get_mut(self.len).ok_or(Refusal::TooManyZones { most: MOST_ZONES })?;
+        *place = zone;
+        self.len += 1;
+        Ok(())
+    }
+
+    pub(crate) fn as_slice(&self) -> &[(ZoneId, u64)] {
+        &self.all[..self.len]
+    }
+}

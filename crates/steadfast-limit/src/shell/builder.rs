@@ -1,0 +1,311 @@
+use std::{fmt, sync::Arc, time::Duration};
+
+use steadfast_spec::{BootClock, Lane, WallClock, Zone, zones};
+
+use crate::{
+    core::{
+        event::Event,
+        limiter::Limiter,
+        rules::{Rules, ceilings::LANES, quota::Quota},
+        settings::Settings,
+        start::Start,
+        time::nanos,
+        trust::demotion::Demotions,
+    },
+    error::InvalidLimiter,
+    persist::{clocks::Clocks, cold_start::ColdStart},
+    shell::zone_limiter::ZoneLimiter,
+};
+
+/// A callback for events.
+pub(crate) type Observer = Arc<dyn Fn(&Event) + Send + Sync>;
+
+/// Configures a [`ZoneLimiter`], zone by zone.
+///
+/// # Example
+///
+/// ```
+/// use steadfast_limit::{InvalidLimiter, MINUTE, Profile, Quota, SECOND, Scope, Zone, ZoneLimiter};
+///
+/// # fn main() -> Result<(), InvalidLimiter> {
+/// let limiter = ZoneLimiter::builder()
+///     .preset()
+///     // On a local network, with a gateway known not to interpolate.
+///     .adjust(Zone::GENERAL, |general| general.profile(Profile::WindowLog).headroom(1))
+///     .zone(Quota::new(Zone::new("reports"), Scope::ApiKey).limit(20, MINUTE))
+///     .build()?;
+///
+/// // A quota that cannot be kept is refused by name, not rounded.
+/// let zero = Quota::new(Zone::new("reports"), Scope::ApiKey).limit(0, SECOND);
+/// let refused = ZoneLimiter::builder().zone(zero).build();
+/// assert_eq!(refused.err(), Some(InvalidLimiter::ZeroLimit(Zone::new("reports"))));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Builder {
+    quotas: Vec<Quota>,
+    unknown: Option<Zone>,
+    gateway_timeout: Duration,
+    arrives_within: Duration,
+    queue_bounds: [u32; LANES],
+    most_keys: usize,
+    strict_critical: bool,
+    demotion: Option<(Zone, Zone)>,
+    cold_start: ColdStart,
+    wall_clock: WallClock,
+    boot_clock: BootClock,
+    observer: Option<Observer>,
+}
+
+impl Builder {
+    /// The most zones of one limiter.
+    const MOST_ZONES: usize = 64;
+
+    /// Makes a builder without a zone.
+    pub(crate) fn new() -> Self {
+        let Settings { gateway_timeout, arrives_within, queue_bounds, most_keys, strict_critical } =
+            Settings::default();
+        Self {
+            quotas: Vec::new(),
+            unknown: None,
+            gateway_timeout: Duration::from_nanos(gateway_timeout),
+            arrives_within: Duration::from_nanos(arrives_within),
+            queue_bounds,
+            most_keys,
+            strict_critical,
+            demotion: None,
+            cold_start: ColdStart::default(),
+            wall_clock: WallClock::system(),
+            boot_clock: BootClock::system(),
+            observer: None,
+        }
+    }
+
+    /// Adds the five zones of the service's own table (§8).
+    #[must_use]
+    pub fn preset(mut self) -> Self {
+        self.quotas.extend(zones().iter().map(Quota::preset));
+        self
+    }
+
+    /// Adds a zone.
+    #[must_use]
+    pub fn zone(mut self, quota: impl Into<Quota>) -> Self {
+        self.quotas.push(quota.into());
+        self
+    }
+
+    /// Changes a zone that was added before.
+    #[must_use]
+    pub fn adjust(mut self, zone: Zone, change: impl FnOnce(Quota) -> Quota) -> Self {
+        match self.quotas.iter_mut().find(|quota| quota.zone == zone) {
+            Some(quota) => *quota = change(quota.clone()),
+            None => self.unknown = self.unknown.or(Some(zone)),
+        }
+        self
+    }
+
+    /// Sets how long the gateway may still count a request that was on its way when an earlier process ended: the
+    /// gateway's own timeout. Default: 30 seconds.
+    #[must_use]
+    pub fn gateway_timeout(mut self, timeout: Duration) -> Self {
+        self.gateway_timeout = timeout;
+        self
+    }
+
+    /// Sets how long a request that was given up may still be counted if the end of its connection is unknown: an
+    /// operating system goes on sending the rest of a closed connection for a while. Default: 120 seconds.
+    ///
+    /// A request whose connection is known to have ended may be counted for a second from that instant.
+    #[must_use]
+    pub fn arrives_within(mut self, time: Duration) -> Self {
+        self.arrives_within = time;
+        self
+    }
+
+    /// Sets how many requests may wait in `lane`, in each zone and key. Defaults: critical, verification and normal
+    /// 1,024, trading 2,048, bulk 256.
+    #[must_use]
+    pub fn queue_bound(mut self, lane: Lane, most: u32) -> Self {
+        self.queue_bounds[lane as usize] = most;
+        self
+    }
+
+    /// Sets how many keys of all zones together may be in use at the same time. Default: 4,096.
+    #[must_use]
+    pub fn max_keys(mut self, most: usize) -> Self {
+        self.most_keys = most;
+        self
+    }
+
+    /// Lets requests without an answer hold back critical requests and verifications as long as all others.
+    ///
+    /// By default a lost request holds these back only for the length of the window, and a request on its way for
+    /// three seconds more, because getting out of a position comes before a 429.
+    #[must_use]
+    pub fn strict_critical(mut self) -> Self {
+        self.strict_critical = true;
+        self
+    }
+
+    /// Counts a route of the zone `from` under `to` for half an hour after it was answered 429 three times within a
+    /// minute although the limits of `from` were kept. Off by default. The last call applies.
+    ///
+    /// The service's pages disagree whether some market and account data fall under [`Zone::DATA`] or
+    /// [`Zone::GENERAL`]. `demote(Zone::DATA, Zone::GENERAL)` finds out for each route and reports it by
+    /// [`Event::Demoted`]. Only the layer does so, because [`ZoneLimiter::acquire`] knows no routes.
+    #[must_use]
+    pub fn demote(mut self, from: Zone, to: Zone) -> Self {
+        self.demotion = Some((from, to));
+        self
+    }
+
+    /// Sets how much counts as spent when the limiter starts. Default: [`ColdStart::Auto`].
+    #[must_use]
+    pub fn cold_start(mut self, cold_start: ColdStart) -> Self {
+        self.cold_start = cold_start;
+        self
+    }
+
+    /// Sets the clock that dates the [journal](ColdStart::Journal) if the machine has rebooted since it was written,
+    /// or has no [boot clock](Self::boot_clock). It has no other use.
+    #[must_use]
+    pub fn wall_clock(mut self, clock: WallClock) -> Self {
+        self.wall_clock = clock;
+        self
+    }
+
+    /// Sets the clock that dates the [journal](ColdStart::Journal) as long as the machine has not rebooted. A boot
+    /// clock cannot be set.
+    #[must_use]
+    pub fn boot_clock(mut self, clock: BootClock) -> Self {
+        self.boot_clock = clock;
+        self
+    }
+
+    /// Calls `observer` with every [`Event`], outside all locks. The last observer given applies.
+    #[must_use]
+    pub fn on_event(mut self, observer: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        self.observer = Some(Arc::new(observer));
+        self
+    }
+
+    /// Builds the limiter. Reads and writes the [journal](ColdStart::Journal), if it has one.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidLimiter`] names the first zone, window or lane whose settings cannot be kept, or the journal.
+    pub fn build(mut self) -> Result<ZoneLimiter, InvalidLimiter> {
+        let observer = self.observer.take();
+        let clocks = Clocks::new(self.wall_clock.clone(), self.boot_clock.clone());
+        let cold = std::mem::take(&mut self.cold_start);
+        let demotions = self.demotion.map(|(from, to)| Demotions::new(from, to));
+        ZoneLimiter::start(self.build_core()?, observer, demotions, cold, clocks)
+    }
+
+    /// Builds only the pure core, for simulations with instants of their own. It has no observer:
+    /// [`Limiter::take_events`] returns the events.
+    ///
+    /// # Errors
+    ///
+    /// As [`build`](Self::build).
+    pub fn build_core(self) -> Result<Limiter, InvalidLimiter> {
+        if let Some(zone) = self.unknown {
+            return Err(InvalidLimiter::UnknownZone(zone));
+        }
+        if self.quotas.is_empty() {
+            return Err(InvalidLimiter::NoZones);
+        }
+        if self.quotas.len() > Self::MOST_ZONES {
+            return Err(InvalidLimiter::TooManyZones { most: Self::MOST_ZONES });
+        }
+        if let Some(lane) = Lane::ALL.into_iter().find(|lane| self.queue_bounds[*lane as usize] == 0) {
+            return Err(InvalidLimiter::ZeroQueue(lane));
+        }
+        if self.most_keys == 0 {
+            return Err(InvalidLimiter::ZeroKeys);
+        }
+        let gateway_timeout = nanos(self.gateway_timeout).ok_or(InvalidLimiter::TimeoutTooLong)?;
+        let arrives_within = nanos(self.arrives_within).ok_or(InvalidLimiter::TimeoutTooLong)?;
+        for (index, quota) in self.quotas.iter().enumerate() {
+            if self.quotas[..index].iter().any(|earlier| earlier.zone == quota.zone) {
+                return Err(InvalidLimiter::DuplicateZone(quota.zone));
+            }
+        }
+        if let Some((from, to)) = self.demotion {
+            let is_known = |zone| self.quotas.iter().any(|quota| quota.zone == zone);
+            if let Some(zone) = [from, to].into_iter().find(|zone| !is_known(*zone) || from == to) {
+                return Err(InvalidLimiter::UnknownDemotion(zone));
+            }
+        }
+        if matches!(self.cold_start, ColdStart::Journal(_)) {
+            return Err(InvalidLimiter::JournalInCore);
+        }
+        let pessimistic = self.cold_start == ColdStart::Pessimistic;
+        let rules = self.quotas.iter().map(Rules::new).collect::<Result<_, _>>()?;
+        let settings = Settings {
+            gateway_timeout,
+            arrives_within,
+            queue_bounds: self.queue_bounds,
+            most_keys: self.most_keys.min(u32::MAX as usize),
+            strict_critical: self.strict_critical,
+        };
+        let mut core = Limiter::new(rules, settings);
+        if pessimistic {
+            core.start(Start::Spent(0));
+        }
+        Ok(core)
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("quotas", &self.quotas)
+            .field("gateway_timeout", &self.gateway_timeout)
+            .field("arrives_within", &self.arrives_within)
+            .field("queue_bounds", &self.queue_bounds)
+            .field("most_keys", &self.most_keys)
+            .field("strict_critical", &self.strict_critical)
+            .field("demotion", &self.demotion)
+            .field("cold_start", &self.cold_start)
+            .field("observer", &self.observer.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::rules::quota::SECOND;
+    use steadfast_spec::Scope;
+
+    fn error(builder: Builder) -> InvalidLimiter {
+        builder.build_core().unwrap_err()
+    }
+
+    #[test]
+    fn the_preset_is_valid_and_holds_the_zones_of_the_service() {
+        let core = Builder::new().preset().build_core().unwrap();
+        for zone in Zone::ALL {
+            assert!(core.zone_id(zone).is_some(), "{zone}");
+        }
+    }
+
+    #[test]
+    fn every_setting_that_cannot_be_kept_is_refused_by_name() {
+        use InvalidLimiter as E;
+        let zone = Zone::new("mine");
+        let quota = || Quota::new(zone, Scope::ApiKey).limit(1, SECOND);
+        assert_eq!(error(Builder::new()), E::NoZones);
+        assert_eq!(error(Builder::new().preset().preset()), E::DuplicateZone(Zone::OTP));
+        assert_eq!(error(Builder::new().preset().adjust(zone, |q| q)), E::UnknownZone(zone));
+        assert_eq!(error(Builder::new().zone(quota()).max_keys(0)), E::ZeroKeys);
+        assert_eq!(error(Builder::new().zone(quota()).queue_bound(Lane::Bulk, 0)), E::ZeroQueue(Lane::Bulk));
+        assert_eq!(error(Builder::new().zone(quota()).gateway_timeout(Duration::MAX)), E::TimeoutTooLong);
+        let many = (0..65).fold(Builder::new(), |builder, _| builder.zone(quota()));
+        assert_eq!(error(many), E::TooManyZones { most: 64 });
+        assert_eq!(error(Builder::new().zone(quota().clear_limits())), E::NoWindows(zone));
+    }
+}

@@ -1,0 +1,178 @@
+use std::task::Waker;
+
+use crate::{
+    core::{
+        decision::{Ask, Decision, Grant, WaiterId},
+        event::Event,
+        limiter::Limiter,
+        time::Nanos,
+    },
+    shell::{owners::Owners, sync::Mutex},
+};
+
+/// The core behind its one lock, and the wakers of the waiters.
+///
+/// A slot that becomes free belongs to a waiter before the lock is released, so no waiter is woken in vain and no
+/// other request takes the slot. There is no clock and no timer: instants come in with each call, so a model checker
+/// can run this through every order of threads.
+pub(crate) struct HandOff {
+    state: Mutex<State>,
+}
+
+struct State {
+    core: Limiter,
+    wakers: Wakers,
+    owners: Owners,
+}
+
+impl HandOff {
+    pub(crate) fn new(core: Limiter) -> Self {
+        Self { state: Mutex::new(State { core, wakers: Wakers::default(), owners: Owners::default() }) }
+    }
+
+    /// Calls the core under the lock, then wakes the waiters concerned. Returns the events; the caller reports them
+    /// without the lock.
+    pub(crate) fn with<T>(&self, call: impl FnOnce(&mut Limiter) -> T) -> (T, Vec<Event>) {
+        self.with_wakers(|core, _| call(core))
+    }
+
+    /// Takes a place in the queues for `ask`, or polls the place that it has. `waker` is called when it must poll
+    /// again. The returned instant is when it must poll in any case, because other waiters may be absent.
+    pub(crate) fn poll(
+        &self,
+        place: &mut Option<WaiterId>,
+        ask: &Ask<'_>,
+        waker: &Waker,
+        now: Nanos,
+    ) -> (Decision, Nanos, Vec<Event>) {
+        let former = *place;
+        let ((decision, looks_at, asked), events) = self.with_all(|core, wakers, owners| {
+            // Calls that have an answer and are not polled hold up the waiters.
+            let asked = if former.is_some() { owners.look(core, now) } else { Vec::new() };
+            let known = former.and_then(|waiter| core.poll(waiter, now));
+            // A waiter that was absent at its turn gets its old place back.
+            let decision = known.unwrap_or_else(|| core.acquire_at(ask, former, now));
+            let waits = if let Decision::Queued { waiter, .. } = &decision { Some(*waiter) } else { None };
+            if let Some(former) = former.filter(|former| waits != Some(*former)) {
+                wakers.forget(former);
+            }
+            let looks_at = waits.map_or(Nanos::MAX, |waiter| {
+                wakers.keep(waiter, waker);
+                core.looks_at(waiter, now)
+            });
+            (decision, looks_at, asked)
+        });
+        asked.into_iter().for_each(Waker::wake);
+        // A granted or refused request has no place in any queue.
+        *place = match &decision {
+            Decision::Queued { waiter, .. } => Some(*waiter),
+            Decision::Granted(_) | Decision::Refused(_) => None,
+        };
+        (decision, looks_at, events)
+    }
+
+    /// Gives up a place. A slot granted meanwhile goes to the next waiter.
+    pub(crate) fn leave(&self, waiter: WaiterId, now: Nanos) -> Vec<Event> {
+        let ((), events) = self.with_wakers(|core, wakers| {
+            wakers.forget(waiter);
+            core.cancel(waiter, now);
+        });
+        events
+    }
+
+    /// Records that the call behind `grant` was polled and is pending, and keeps its waker. False if the call must
+    /// ask for a new permit: it had not left, and its slots were given away while it was not polled.
+    pub(crate) fn watch(
+        &self,
+        owner: &mut Option<usize>,
+        grant: &mut Option<Grant>,
+        sent: Option<Nanos>,
+        waker: &Waker,
+        now: Nanos,
+    ) -> bool {
+        let (holds, _) = self.with_all(|core, _, owners| match (*owner, grant.take()) {
+            (Some(owner), _) => owners.seen(owner, sent, waker, core, now),
+            (None, Some(grant)) => {
+                *owner = Some(owners.insert(grant, sent, waker, now));
+                true
+            }
+            (None, None) => false,
+        });
+        holds
+    }
+
+    /// Removes a call that has ended and returns the grant that it still held.
+    pub(crate) fn watch_no_more(&self, owner: usize) -> Option<Grant> {
+        self.state.lock().owners.remove(owner)
+    }
+
+    fn with_wakers<T>(&self, call: impl FnOnce(&mut Limiter, &mut Wakers) -> T) -> (T, Vec<Event>) {
+        self.with_all(|core, wakers, _| call(core, wakers))
+    }
+
+    fn with_all<T>(&self, call: impl FnOnce(&mut Limiter, &mut Wakers, &mut Owners) -> T) -> (T, Vec<Event>) {
+        let mut state = self.state.lock();
+        let State { core, wakers, owners } = &mut *state;
+        let result = call(core, wakers, owners);
+        let woken = core.take_woken();
+        let events = core.take_events();
+        if !woken.is_empty() {
+            let woken: Vec<_> = woken.into_iter().filter_map(|waiter| wakers.take(waiter)).collect();
+            drop(state);
+            woken.into_iter().for_each(Waker::wake);
+        }
+        (result, events)
+    }
+}
+
+/// The views that the model checker's tests need.
+#[cfg(all(test, shuttle))]
+impl HandOff {
+    /// Returns how many wakers are kept.
+    pub(crate) fn kept_wakers(&self) -> usize {
+        self.state.lock().wakers.0.len()
+    }
+
+    /// Does what [`with`](Self::with) does, without its last line: no waiter is woken.
+    pub(crate) fn without_waking(&self, call: impl FnOnce(&mut Limiter)) {
+        let mut state = self.state.lock();
+        call(&mut state.core);
+        state.core.take_woken();
+    }
+}
+
+/// The wakers of the waiters, by waiter slot. A slot may meanwhile belong to another waiter.
+#[derive(Default)]
+struct Wakers(Vec<Option<(WaiterId, Waker)>>);
+
+impl Wakers {
+    fn take(&mut self, waiter: WaiterId) -> Option<Waker> {
+        let kept = self.0.get_mut(waiter.slot())?.take_if(|(whose, _)| *whose == waiter);
+        kept.map(|(_, waker)| waker)
+    }
+
+    /// Keeps the waker of `waiter`.
+    fn keep(&mut self, waiter: WaiterId, waker: &Waker) {
+        if self.0.len() <= waiter.slot() {
+            self.0.resize(waiter.slot() + 1, None);
+        }
+        match &mut self.0[waiter.slot()] {
+            Some((whose, kept)) => {
+                *whose = waiter;
+                kept.clone_from(waker);
+            }
+            none => *none = Some((waiter, waker.clone())),
+        }
+    }
+
+    /// Removes the waker of `waiter`.
+    fn forget(&mut self, waiter: WaiterId) {
+        self.take(waiter);
+        while self.0.last().is_some_and(Option::is_none) {
+            self.0.pop();
+        }
+        if self.0.is_empty() {
+            self.0 = Vec::new();
+        }
+    }
+}

@@ -1,0 +1,123 @@
+use std::task::Waker;
+
+use slab::Slab;
+
+use steadfast_spec::Lane;
+
+use crate::core::{
+    decision::{Grant, ZoneId},
+    limiter::Limiter,
+    time::Nanos,
+};
+
+/// The calls on their way that are polled. Each is asked for a sign of life when others wait.
+///
+/// Without this, a call that was sent and is no longer polled would hold its slots for good: its answer has arrived
+/// and remains unread.
+#[derive(Default)]
+pub(super) struct Owners {
+    all: Slab<Owner>,
+    /// When to check them next.
+    next: Nanos,
+}
+
+struct Owner {
+    holds: Holds,
+    /// When the request left, if it did.
+    sent: Option<Nanos>,
+    waker: Waker,
+    /// When it was last polled.
+    seen: Nanos,
+    /// When it was last asked for a sign of life.
+    asked: Nanos,
+}
+
+enum Holds {
+    Grant(Grant),
+    /// The zones and lane to charge if it comes back.
+    Nothing(Vec<(ZoneId, u64)>, Lane),
+}
+
+impl Owners {
+    /// A call not polled for this long is asked. One that does not answer for as long again counts as absent.
+    const ASKED_AFTER: Nanos = 500_000_000;
+
+    /// Registers a polled call and its grant.
+    pub(super) fn insert(&mut self, grant: Grant, sent: Option<Nanos>, waker: &Waker, now: Nanos) -> usize {
+        let holds = Holds::Grant(grant);
+        self.all.insert(Owner { holds, sent, waker: waker.clone(), seen: now, asked: 0 })
+    }
+
+    /// Records that the call is polled again. False if it had not left and its slots have been given away.
+    ///
+    /// A call that had left goes on, and counts once more for what it may still send.
+    pub(super) fn seen(
+        &mut self,
+        owner: usize,
+        sent: Option<Nanos>,
+        waker: &Waker,
+        core: &mut Limiter,
+        now: Nanos,
+    ) -> bool {
+        let Some(known) = self.all.get_mut(owner) else { return false };
+        (known.seen, known.sent) = (now, sent);
+        known.waker.clone_from(waker);
+        if let Holds::Nothing(zones, lane) = &known.holds {
+            if sent.is_none() {
+                return false;
+            }
+            if let Some(grant) = core.charge(zones, *lane, now) {
+                known.holds = Holds::Grant(grant);
+            }
+        }
+        true
+    }
+
+    /// Removes a call that has ended and returns the grant that it still held.
+    pub(super) fn remove(&mut self, owner: usize) -> Option<Grant> {
+        match self.all.try_remove(owner)?.holds {
+            Holds::Grant(grant) => Some(grant),
+            Holds::Nothing(..) => None,
+        }
+    }
+
+    /// Asks calls that have not been polled for a while, and takes the slots of absent ones back. A waiter triggers
+    /// this. Returns the wakers to call.
+    pub(super) fn look(&mut self, core: &mut Limiter, now: Nanos) -> Vec<Waker> {
+        if now < self.next || self.all.is_empty() {
+            return Vec::new();
+        }
+        let mut woken = Vec::new();
+        self.next = now + Self::ASKED_AFTER;
+        for (_, owner) in &mut self.all {
+            let Holds::Grant(grant) = &owner.holds else { continue };
+            if owner.asked <= owner.seen {
+                let due = owner.seen + Self::ASKED_AFTER;
+                if due <= now {
+                    owner.asked = now;
+                    // A task that neglects its calls may neglect its waits as well.
+                    core.call_all(grant.ledgers, now);
+                    woken.push(owner.waker.clone());
+                } else {
+                    self.next = self.next.min(due);
+                }
+                continue;
+            }
+            let due = owner.asked + Self::ASKED_AFTER;
+            if due > now {
+                self.next = self.next.min(due);
+                continue;
+            }
+            // ## On its way => presumed answered by now, or never left
+            core.dismiss(grant.ledgers, now.saturating_sub(1));
+            let nothing = Holds::Nothing(core.zones_of(grant), grant.lane);
+            if let Holds::Grant(grant) = std::mem::replace(&mut owner.holds, nothing) {
+                match owner.sent {
+                    Some(sent) => core.presume_counted(grant, sent, now),
+                    None => core.refund(grant, now),
+                }
+            }
+        }
+        woken
+    }
+}

@@ -1,0 +1,166 @@
+use std::{fmt, task::Waker};
+
+use tokio::time::Instant;
+
+use crate::{
+    core::{
+        decision::{Answer, Grant, Loss},
+        time::Nanos,
+    },
+    shell::{demotable::Watched, zone_limiter::ZoneLimiter},
+};
+
+/// The right to send one request, spent in every zone that it falls under.
+///
+/// It ends in exactly one way. Each way says something else about when the gateway counted the request:
+///
+/// | what happened | call | its slots |
+/// |---|---|---|
+/// | the head of the answer is back | [`settle`](Self::settle) | age from now on |
+/// | the answer will never be seen | [`lose`](Self::lose), [`lose_ended`](Self::lose_ended) | are held until the gateway cannot count it any longer |
+/// | it provably never left | [`refund`](Self::refund) | are free at once |
+/// | unknown | dropping it | a refund before [`sent`](Self::sent), a loss after it |
+///
+/// # Example
+///
+/// A client without tower: every request takes a permit, and every end of a request is reported.
+///
+/// ```
+/// use std::io;
+/// use steadfast_limit::{Account, Answer, Lane, Loss, Zone, ZoneLimiter};
+///
+/// # async fn exchange() -> io::Result<u16> { Ok(429) }
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let limiter = ZoneLimiter::preset();
+/// let keys = limiter.keys("api.example.com", &Account::new("trader"));
+///
+/// let mut permit = limiter.acquire(&[Zone::PLACE_ORDER], keys, Lane::Trading).await?;
+/// permit.sent();
+/// match exchange().await {
+///     Ok(429) => permit.settle(Answer::TooManyRequests { retry_after: None }),
+///     Ok(_) => permit.settle(Answer::Accepted),
+///     Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => permit.refund(),
+///     Err(_) => permit.lose(Loss::Reset),
+/// }
+/// // It was refused, so the zone stops for a second, for all lanes.
+/// let zone = limiter.snapshot().zones.remove(0);
+/// assert_eq!(zone.frozen_for, Some(std::time::Duration::from_secs(1)));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Cancellation
+///
+/// A permit dropped before [`sent`](Self::sent) gives its slots back. Dropped afterwards, it is
+/// [lost](Loss::GivenUp) unless [`ends_when_dropped`](Self::ends_when_dropped) was called: its slots are held as
+/// long as the gateway may still count the request, and then free themselves.
+#[must_use = "a permit that is dropped gives its slots back"]
+pub struct Permit {
+    limiter: ZoneLimiter,
+    grant: Option<Grant>,
+    /// The index of the call's owner, which holds the grant once the call has been polled.
+    owner: Option<usize>,
+    sent: Option<Nanos>,
+    ends_when_dropped: bool,
+}
+
+impl Permit {
+    pub(crate) fn new(limiter: ZoneLimiter, grant: Grant) -> Self {
+        limiter.touched();
+        Self { limiter, grant: Some(grant), owner: None, sent: None, ends_when_dropped: false }
+    }
+
+    /// Marks that the request leaves now, or may. From here on only its answer or proof frees the slots.
+    pub fn sent(&mut self) {
+        self.sent_at(Instant::now());
+    }
+
+    /// Promises that the connection has ended abortively when the permit is dropped, which is then [`Loss::Reset`].
+    pub fn ends_when_dropped(&mut self) {
+        self.ends_when_dropped = true;
+    }
+
+    /// Does the same at the instant `now`.
+    pub(crate) fn sent_at(&mut self, now: Instant) {
+        if self.sent.is_none() {
+            self.sent = Some(self.limiter.nanos(now));
+        }
+    }
+
+    /// Records that the call was polled and is pending. `waker` is called to ask for a sign of life. False if the
+    /// call must ask for another permit.
+    pub(crate) fn watch(&mut self, waker: &Waker) -> bool {
+        let now = self.limiter.nanos(Instant::now());
+        let Self { limiter, grant, owner, sent, .. } = self;
+        limiter.hand_off().watch(owner, grant, *sent, waker, now)
+    }
+
+    fn take(&mut self) -> Option<Grant> {
+        match self.owner.take() {
+            Some(owner) => self.limiter.hand_off().watch_no_more(owner),
+            None => self.grant.take(),
+        }
+    }
+
+    /// Records that the head of the answer is back. The slots age from now on, so call it before the body is read.
+    pub fn settle(self, answer: Answer) {
+        self.settle_watched(answer, None);
+    }
+
+    /// Does the same for a request of the route `watched`.
+    pub(crate) fn settle_watched(mut self, answer: Answer, watched: Option<Watched>) {
+        let Some(grant) = self.take() else { return };
+        let watched = watched.filter(|_| matches!(answer, Answer::TooManyRequests { .. }));
+        let unexplained = self.limiter.with(|core, now| {
+            core.settle(grant, answer, now);
+            watched.filter(|watched| core.is_mismatched(watched.zone))
+        });
+        if let Some(watched) = unexplained {
+            self.limiter.unexplained(watched);
+        }
+        self.limiter.touched();
+    }
+
+    /// Records that the answer will never be seen.
+    pub fn lose(mut self, loss: Loss) {
+        self.end(Some(loss));
+    }
+
+    /// Records that the answer will never be seen. Since `ended`, when the connection was closed abortively, nothing
+    /// more of the request could reach the service. `None` if that is unknown, as [`Loss::GivenUp`].
+    pub fn lose_ended(mut self, ended: Option<Instant>) {
+        let Some(grant) = self.take() else { return };
+        let (sent, ended) = (self.sent, ended.map(|ended| self.limiter.nanos(ended)));
+        self.limiter.with(|core, now| core.lose_ended(grant, sent.unwrap_or(now), ended, now));
+        self.limiter.touched();
+    }
+
+    /// Records that the request certainly never left, even if it was marked as sent. The slots are free again.
+    pub fn refund(mut self) {
+        self.end(None);
+    }
+
+    fn end(&mut self, loss: Option<Loss>) {
+        let Some(grant) = self.take() else { return };
+        let sent = self.sent;
+        self.limiter.with(|core, now| match loss {
+            Some(loss) => core.lose(grant, sent.unwrap_or(now), loss, now),
+            None => core.refund(grant, now),
+        });
+        self.limiter.touched();
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let loss = if self.ends_when_dropped { Loss::Reset } else { Loss::GivenUp };
+        self.end(self.sent.map(|_| loss));
+    }
+}
+
+impl fmt::Debug for Permit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Permit").field("sent", &self.sent.is_some()).finish_non_exhaustive()
+    }
+}

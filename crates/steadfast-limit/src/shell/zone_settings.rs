@@ -1,0 +1,130 @@
+use std::{fmt, time::Duration};
+
+use steadfast_spec::{Lane, Scope, Zone};
+
+use crate::{
+    core::rules::{ceilings::LANES, profile::Profile},
+    shell::zone_limiter::ZoneLimiter,
+};
+
+/// The settings of one zone, as a limiter applies them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ZoneSettings {
+    /// The zone.
+    pub zone: Zone,
+    /// Its scope.
+    pub scope: Scope,
+    /// Which ways of counting it is safe against.
+    pub profile: Profile,
+    /// Its windows, the shortest first.
+    pub windows: Vec<WindowSettings>,
+    /// How long after its answer the gateway may still count a request.
+    pub settle: Duration,
+}
+
+/// The settings of one window, as a limiter applies them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WindowSettings {
+    /// How many requests it allows, after headroom.
+    pub limit: u32,
+    /// The length of the window.
+    pub period: Duration,
+    /// How many slots each lane may fill, in the order of [`Lane::ALL`].
+    pub ceilings: [u32; LANES],
+}
+
+impl ZoneLimiter {
+    /// Returns the settings of all zones, in the order of their configuration.
+    #[must_use]
+    pub fn settings(&self) -> Vec<ZoneSettings> {
+        let of = |rules: &crate::core::rules::Rules| ZoneSettings {
+            zone: rules.zone,
+            scope: rules.scope,
+            profile: rules.profile,
+            windows: rules.bounds.iter().map(WindowSettings::of).collect(),
+            settle: Duration::from_nanos(rules.settle),
+        };
+        self.with(|core, _| core.rules().iter().map(of).collect())
+    }
+
+    /// Returns how many requests may wait in each lane, in the order of [`Lane::ALL`].
+    #[must_use]
+    pub fn queue_bounds(&self) -> [u32; LANES] {
+        self.with(|core, _| core.queue_bounds())
+    }
+}
+
+impl WindowSettings {
+    fn of(bound: &crate::core::rules::Bound) -> Self {
+        let period = Duration::from_nanos(bound.nominal);
+        Self { limit: bound.limit, period, ceilings: bound.ceilings }
+    }
+}
+
+impl fmt::Display for ZoneSettings {
+    /// `10 in 1s, 400 in 60s per auth_token; universal; critical 10/400, …`, lanes only where they differ.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let windows: Vec<_> = self.windows.iter().map(|w| format!("{} in {:?}", w.limit, w.period)).collect();
+        write!(f, "{} per {}; {}", windows.join(", "), self.scope, self.profile)?;
+        if !self.settle.is_zero() {
+            write!(f, "; counted up to {:?} late", self.settle)?;
+        }
+        if self.windows.iter().all(|window| window.ceilings == [window.limit; LANES]) {
+            return Ok(());
+        }
+        let lanes = Lane::ALL.into_iter().enumerate().map(|(at, lane)| {
+            let ceilings: Vec<_> =
+                self.windows.iter().map(|window| window.ceilings[at].to_string()).collect();
+            format!("{lane} {}", ceilings.join("/"))
+        });
+        write!(f, "; {}", lanes.collect::<Vec<_>>().join(", "))
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Universal => f.write_str("universal"),
+            Self::WindowLog => f.write_str("window log"),
+            Self::Paced { burst } => write!(f, "paced, bursts of {burst}"),
+            Self::Adaptive { burst } => write!(f, "adaptive, bursts of {burst} at worst"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn preset(zone: Zone) -> ZoneSettings {
+        ZoneLimiter::preset().settings().into_iter().find(|settings| settings.zone == zone).unwrap()
+    }
+
+    #[test]
+    fn the_preset_leaves_cancels_a_reserve_in_shared_zones_and_none_in_those_of_orders_alone() {
+        let ceilings = |zone| -> Vec<_> {
+            preset(zone).windows.iter().map(|window| (window.limit, window.ceilings)).collect()
+        };
+        // Cancels, verification, orders, reads, polls.
+        assert_eq!(ceilings(Zone::GENERAL), [(10, [10, 9, 9, 8, 8]), (400, [400, 390, 390, 380, 380])]);
+        assert_eq!(ceilings(Zone::PLACE_ORDER), [(10, [10; LANES])]);
+    }
+
+    #[test]
+    fn a_zone_says_its_windows_whom_it_counts_and_its_lanes_where_they_differ() {
+        let place = preset(Zone::PLACE_ORDER);
+        assert_eq!(place.to_string(), "10 in 1s per auth_token; adaptive, bursts of 1 at worst");
+        let late = ZoneSettings { settle: Duration::from_millis(50), ..place };
+        assert!(late.to_string().ends_with("; counted up to 50ms late"), "{late}");
+        let general = preset(Zone::GENERAL).to_string();
+        assert!(
+            general.starts_with("10 in 1s, 400 in 60s per auth_token; universal; critical 10/400, "),
+            "{general}"
+        );
+        assert!(general.ends_with("bulk 8/380"), "{general}");
+        assert_eq!(Profile::Paced { burst: std::num::NonZero::<u32>::MIN }.to_string(), "paced, bursts of 1");
+        assert_eq!(Profile::WindowLog.to_string(), "window log");
+    }
+}
