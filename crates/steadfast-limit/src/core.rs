@@ -5,7 +5,9 @@
 pub(crate) mod count;
 pub(crate) mod decision;
 pub(crate) mod event;
+pub(crate) mod key_set;
 pub(crate) mod key_state;
+pub(crate) mod lanes;
 pub(crate) mod limiter;
 pub(crate) mod queue;
 pub(crate) mod rules;

@@ -2,10 +2,10 @@ use std::time::Duration;
 
 use steadfast_spec::Lane;
 
-use crate::{core::time::Nanos, error::Refusal};
-
-/// The most zones that one request may fall under.
-pub(crate) const MOST_ZONES: usize = 4;
+use crate::{
+    core::{key_set::KeySet, time::Nanos},
+    error::Refusal,
+};
 
 /// A zone of one [`Limiter`](crate::Limiter), by its place in the configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -65,27 +65,69 @@ impl WaiterId {
 #[derive(Debug)]
 #[must_use = "a grant that is dropped stays spent for good"]
 pub struct Grant {
-    pub(crate) ledgers: LedgerSet,
-    pub(crate) at: Nanos,
-    /// The zones in which the request is the try after a pause, one bit each.
-    pub(crate) probes: u8,
+    keys: KeySet,
+    at: Nanos,
+    /// The zones in which the request is the probe after a pause, one bit each.
+    probes: u8,
     /// The zones in which only the log admitted the request, one bit each.
-    pub(crate) tries: u8,
-    pub(crate) lane: Lane,
-    /// True if requests without an answer would have held back a lower lane: a 429 is then expected.
-    pub(crate) lenient: bool,
+    optimistic: u8,
+    lane: Lane,
+    is_lenient: bool,
+}
+
+/// The part that one key has in a grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Share {
+    pub(crate) at: Nanos,
+    /// True if the request is the probe after a pause.
+    pub(crate) probe: bool,
+    /// True if only the log admitted the request.
+    pub(crate) optimistic: bool,
 }
 
 impl Grant {
+    /// Makes a grant in which no key has a part but its slot.
+    pub(crate) fn new(keys: KeySet, lane: Lane, at: Nanos) -> Self {
+        Self { keys, at, probes: 0, optimistic: 0, lane, is_lenient: false }
+    }
+
+    /// Sets the part of the key at `place` in the set.
+    pub(crate) fn share_in(&mut self, place: usize, share: Share) {
+        self.probes |= u8::from(share.probe) << place;
+        self.optimistic |= u8::from(share.optimistic) << place;
+    }
+
+    /// Marks the grant as one whose refusal says nothing of other requests.
+    pub(crate) fn make_lenient(&mut self) {
+        self.is_lenient = true;
+    }
+
     /// Returns the instant of the grant.
     #[must_use]
     pub fn at(&self) -> Nanos {
         self.at
     }
 
-    /// Returns 1 if only the log admitted the request in the zone of `bit`, else 0.
-    pub(crate) fn tried(&self, bit: usize) -> u16 {
-        u16::from(self.tries >> bit & 1)
+    pub(crate) fn keys(&self) -> KeySet {
+        self.keys
+    }
+
+    pub(crate) fn lane(&self) -> Lane {
+        self.lane
+    }
+
+    /// True if a 429 is no surprise: requests without an answer would have held back a lower lane.
+    pub(crate) fn is_lenient(&self) -> bool {
+        self.is_lenient
+    }
+
+    /// Returns every key with its part.
+    pub(crate) fn shares(&self) -> impl Iterator<Item = (usize, Share)> + use<> {
+        let Self { keys, at, probes, optimistic, .. } = *self;
+        keys.iter().enumerate().map(move |(place, id)| {
+            let is_in = |bits: u8| bits >> place & 1 == 1;
+            (id, Share { at, probe: is_in(probes), optimistic: is_in(optimistic) })
+        })
     }
 }
 
@@ -114,31 +156,4 @@ pub enum Loss {
     /// sending what it was given, so the gateway may count the request for [as long as that
     /// takes](crate::Builder::arrives_within).
     GivenUp,
-}
-
-/// The ledgers of one request, stored inline.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct LedgerSet {
-    ids: [u32; MOST_ZONES],
-    len: u8,
-}
-
-impl LedgerSet {
-    /// Adds `id` unless it is present. False if there is no room.
-    pub(crate) fn insert(&mut self, id: u32) -> bool {
-        if self.iter().any(|known| known == id as usize) {
-            return true;
-        }
-        match self.ids.get_mut(usize::from(self.len)) {
-            Some(place) => *place = id,
-            None => return false,
-        }
-        self.len += 1;
-        true
-    }
-
-    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = usize> + use<> {
-        let ids = self.ids;
-        (0..usize::from(self.len)).map(move |place| ids[place % MOST_ZONES] as usize)
-    }
 }

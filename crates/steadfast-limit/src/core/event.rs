@@ -108,7 +108,7 @@ impl Event {
             Self::ModelMismatch { zone, ours, .. } => {
                 tracing::warn!(%zone, ?ours, "429 although the limits were kept: another counter, or another user");
             }
-            Self::Stepped { zone, step, .. } => tracing::info!(%zone, step, "zone moved on its ladder"),
+            Self::Stepped { zone, step, .. } => tracing::info!(%zone, step, "zone moved on its trust"),
             Self::Learned { zone, limit, documented, .. } => {
                 tracing::warn!(%zone, limit, documented, "zone goes by another limit, as its gateway does");
             }

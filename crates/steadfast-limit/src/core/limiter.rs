@@ -1,21 +1,17 @@
-use std::{
-    collections::{BTreeSet, HashMap},
-    hash::BuildHasherDefault,
-};
+use std::time::Duration;
 
-use slab::Slab;
 use steadfast_spec::{Lane, Scope, Zone};
 
 use crate::{
-    core::settings::Settings,
     core::{
-        decision::{Answer, Ask, Decision, Grant, LedgerSet, Loss, WaiterId, ZoneId},
+        decision::{Answer, Ask, Decision, Grant, Loss, WaiterId, ZoneId},
         event::Event,
-        key_state::Ledger,
-        queue::Answered,
+        key_set::KeySet,
+        key_state::KeyState,
+        queue::Queue,
         rules::{Rules, ceilings::LANES},
-        snapshot::Snapshot,
-        start::Start,
+        settings::Settings,
+        snapshot::{LaneSnapshot, Snapshot, ZoneSnapshot},
         time::{LATEST, Nanos},
         trust::circuit_breaker::Verdict,
     },
@@ -24,14 +20,12 @@ use crate::{
 
 mod absent;
 mod dispatch;
-mod memory;
+mod key_table;
 mod restart;
+mod waiters;
 
 pub(crate) use self::restart::Kept;
-use self::{
-    dispatch::Waiter,
-    memory::{KeyHasher, LATELY},
-};
+use self::{key_table::KeyTable, waiters::Waiters};
 
 /// Decides, for every zone and key, which request may be sent and when.
 ///
@@ -69,29 +63,15 @@ use self::{
 /// ```
 #[derive(Debug)]
 pub struct Limiter {
-    rules: Box<[Rules]>,
     settings: Settings,
-    /// How much new keys count as spent.
-    start: Start,
-    ledgers: Slab<Ledger>,
-    index: HashMap<(ZoneId, u64), u32, BuildHasherDefault<KeyHasher>>,
-    /// The indices in `ledgers` of the keys asked for most recently.
-    lately: [u32; LATELY],
-    waiters: Slab<Waiter>,
-    /// Grants not yet collected by their waiters, and when each is due for a check.
-    uncollected: BTreeSet<(Nanos, WaiterId)>,
-    /// The first of these instants.
-    tends_at: Nanos,
+    keys: KeyTable,
+    waiters: Waiters,
     /// The latest instant seen. No decision is made for an earlier one.
     clock: Nanos,
     next_sweep: Nanos,
-    arrivals: i64,
-    woken: Vec<WaiterId>,
     events: Vec<Event>,
-    /// Ledgers whose queues must be examined again.
-    stirred: Vec<usize>,
-    /// The last result for a key without a queue, and the index of its ledger.
-    recent: Option<(usize, Answered)>,
+    /// Keys whose queues must be examined again.
+    dirty: Vec<usize>,
     scratch: Vec<Nanos>,
 }
 
@@ -99,24 +79,18 @@ impl Limiter {
     /// After a connection has ended, the gateway counts its requests within this time or never.
     const AFTER_RESET: Nanos = 1_000_000_000;
 
+    /// How often idle keys are removed.
+    const SWEEP: Nanos = 10_000_000_000;
+
     pub(crate) fn new(rules: Box<[Rules]>, settings: Settings) -> Self {
         Self {
-            rules,
+            keys: KeyTable::new(rules, settings.most_keys),
             settings,
-            start: Start::Empty,
-            ledgers: Slab::new(),
-            index: HashMap::default(),
-            lately: [0; LATELY],
-            waiters: Slab::new(),
-            uncollected: BTreeSet::new(),
-            tends_at: Nanos::MAX,
+            waiters: Waiters::default(),
             clock: 0,
             next_sweep: 0,
-            arrivals: 0,
-            woken: Vec::new(),
             events: Vec::new(),
-            stirred: Vec::new(),
-            recent: None,
+            dirty: Vec::new(),
             scratch: Vec::new(),
         }
     }
@@ -124,17 +98,17 @@ impl Limiter {
     /// Returns the id of the zone with that name.
     #[must_use]
     pub fn zone_id(&self, zone: Zone) -> Option<ZoneId> {
-        (0_u8..).zip(&self.rules).find(|(_, rules)| rules.zone == zone).map(|(id, _)| ZoneId(id))
+        (0_u8..).zip(self.keys.rules()).find(|(_, rules)| rules.zone == zone).map(|(id, _)| ZoneId(id))
     }
 
     /// Returns all zones and their scopes, in the order of their configuration.
     pub(crate) fn zones(&self) -> impl Iterator<Item = (Zone, Scope)> {
-        self.rules.iter().map(|rules| (rules.zone, rules.scope))
+        self.keys.rules().iter().map(|rules| (rules.zone, rules.scope))
     }
 
     /// Returns the rules of all zones, in the order of their configuration.
     pub(crate) fn rules(&self) -> &[Rules] {
-        &self.rules
+        self.keys.rules()
     }
 
     pub(crate) fn queue_bounds(&self) -> [u32; LANES] {
@@ -154,25 +128,22 @@ impl Limiter {
     /// Does the same for a request that waited before as `former`, which gets its old place back.
     pub(crate) fn acquire_at(&mut self, ask: &Ask<'_>, former: Option<WaiterId>, now: Nanos) -> Decision {
         let now = self.advance(now);
-        let ledgers = match self.lately_all(ask.zones) {
-            Some(ledgers) => ledgers,
-            None => match self.open(ask.zones, now) {
-                Ok(ledgers) => ledgers,
-                Err(refusal) => return Decision::Refused(refusal),
-            },
+        let keys = match self.keys.open(ask.zones, now) {
+            Ok(keys) => keys,
+            Err(refusal) => return Decision::Refused(refusal),
         };
         if ask.deadline.is_none_or(|deadline| now <= deadline)
-            && let Some(grant) = self.grant(ledgers, ask.lane, now)
+            && let Some(grant) = self.grant(keys, ask.lane, now)
         {
             return Decision::Granted(grant);
         }
-        if let Some(refusal) = self.hopeless(ledgers, ask, now)
-            && (!self.makes_room(ledgers, now) || self.hopeless(ledgers, ask, now).is_some())
+        if let Some(refusal) = self.hopeless(keys, ask, now)
+            && (!self.makes_room(keys, now) || self.hopeless(keys, ask, now).is_some())
         {
             return Decision::Refused(refusal);
         }
-        let id = self.enqueue(ledgers, ask, former, now);
-        self.pump(ledgers, now);
+        let id = self.enqueue(keys, ask, former, now);
+        self.dispatch(keys, now);
         self.decision(id)
     }
 
@@ -183,14 +154,13 @@ impl Limiter {
     /// request returns to the head of its lane.
     pub fn poll(&mut self, waiter: WaiterId, now: Nanos) -> Option<Decision> {
         let now = self.advance(now);
-        let known = self.waiters.get_mut(waiter.slot()).filter(|known| known.place.waiter == waiter)?;
-        known.seen = now;
-        if known.outcome.is_none() {
-            let (ledgers, deadline) = (known.ledgers, known.deadline);
-            self.pump(ledgers, now);
+        let known = self.waiters.see(waiter, now)?;
+        if known.waits() {
+            let (keys, deadline) = (known.keys(), known.deadline());
+            self.dispatch(keys, now);
             if deadline.is_some_and(|deadline| deadline <= now) {
                 self.refuse_late(waiter, now);
-                self.pump(ledgers, now);
+                self.dispatch(keys, now);
             }
         }
         Some(self.decision(waiter))
@@ -199,51 +169,38 @@ impl Limiter {
     /// Removes a waiter. If it had been granted a slot, the slot goes to the next one.
     pub fn cancel(&mut self, waiter: WaiterId, now: Nanos) {
         let now = self.advance(now);
-        if self.waiters.get(waiter.slot()).is_none_or(|known| known.place.waiter != waiter) {
-            return;
-        }
-        let known = self.waiters.remove(waiter.slot());
-        if let Some(Ok(grant)) = &known.outcome {
-            self.expect_no_more(&known, grant);
-        }
-        match known.outcome {
+        let Some(known) = self.waiters.remove(waiter) else { return };
+        let (keys, place) = (known.keys(), known.place());
+        match known.into_outcome() {
             Some(Ok(grant)) => self.give_back(grant, now),
             Some(Err(_)) => {}
             None => {
-                self.dequeue(&known);
-                self.pump(known.ledgers, now);
+                self.dequeue(keys, place);
+                self.dispatch(keys, now);
             }
         }
-        self.woken.retain(|woken| *woken != waiter);
     }
 
     /// Records that the head of an answer arrived at `now`.
     pub fn settle(&mut self, grant: Grant, answer: Answer, now: Nanos) {
         let now = self.advance(now);
-        for (bit, id) in grant.ledgers.iter().enumerate() {
-            let ledger = &mut self.ledgers[id];
-            let rules = &self.rules[usize::from(ledger.zone.0)];
-            let probe = grant.probes & (1 << bit) != 0;
-            ledger.changed();
-            ledger.stamp(rules, grant.at, now);
+        for (id, share) in grant.shares() {
+            let (state, rules) = self.keys.get_mut(id);
             match answer {
                 Answer::Accepted => {
-                    if let Some(caution) = &mut ledger.caution {
-                        caution.freeze.answered(probe);
-                        let change = caution.ladder.clean(rules.profile, rules.shortest_limit(), now);
-                        self.report_change(id, change);
-                    }
+                    let change = state.answered(rules, share, now);
+                    self.report_change(id, change);
                 }
                 Answer::TooManyRequests { retry_after } => {
-                    let verdict = ledger.caution().freeze.refused(grant.at, probe, retry_after, now);
-                    if let Verdict::Stopped { pause, again } = verdict {
-                        self.stop(id, pause, again, grant.lenient, now);
+                    let verdict = state.refused(rules, share, retry_after, now);
+                    if let Verdict::Opened { pause, again } = verdict {
+                        self.on_429(id, pause, again, grant.is_lenient(), now);
                     }
+                    self.keys.get_mut(id).0.optimistic_ended(share);
                 }
             }
-            self.ledgers[id].tried_no_more(grant.tried(bit));
         }
-        self.pump(grant.ledgers, now);
+        self.dispatch(grant.keys(), now);
     }
 
     /// Records that the request left at `sent` and that its answer will never be seen.
@@ -264,15 +221,12 @@ impl Limiter {
             None => now.saturating_add(self.settings.arrives_within).min(LATEST),
         };
         // A request whose patience has already run out is not waited for again.
-        let given_up = now.min(sent.saturating_add(Ledger::PATIENCE));
-        for (bit, id) in grant.ledgers.iter().enumerate() {
-            let ledger = &mut self.ledgers[id];
-            ledger.changed();
-            ledger.lose(&self.rules[usize::from(ledger.zone.0)], grant.at, (given_up, counted), now);
-            ledger.tried_no_more(grant.tried(bit));
-            ledger.unanswered(grant.probes & (1 << bit) != 0, now);
+        let given_up = now.min(sent.saturating_add(KeyState::PATIENCE));
+        for (id, share) in grant.shares() {
+            let (state, rules) = self.keys.get_mut(id);
+            state.lose(rules, share, (given_up, counted), now);
         }
-        self.pump(grant.ledgers, now);
+        self.dispatch(grant.keys(), now);
     }
 
     /// Records that the request certainly never left: its slots are free again.
@@ -282,15 +236,10 @@ impl Limiter {
     }
 
     fn give_back(&mut self, grant: Grant, now: Nanos) {
-        for (bit, id) in grant.ledgers.iter().enumerate() {
-            let ledger = &mut self.ledgers[id];
-            ledger.changed();
-            ledger.in_flight.leave(grant.at);
-            ledger.tried_no_more(grant.tried(bit));
-            ledger.unpace(grant.lane);
-            ledger.unanswered(grant.probes & (1 << bit) != 0, now);
+        for (id, share) in grant.shares() {
+            self.keys.get_mut(id).0.give_back(share, grant.lane(), now);
         }
-        self.pump(grant.ledgers, now);
+        self.dispatch(grant.keys(), now);
     }
 
     /// Returns when a request that came now would be granted at the earliest, if no request ahead of it gave up.
@@ -303,51 +252,35 @@ impl Limiter {
         if zones.is_empty() {
             return Err(Refusal::NoZone);
         }
-        let mut at = now;
-        for (zone, key) in zones {
-            at = at.max(match self.index.get(&(*zone, *key)) {
-                Some(id) => self.estimate(*id as usize, lane, false, now),
-                // A key without a ledger has only what the limiter's start counts as spent.
-                None => {
-                    let rules = &self.rules[usize::from(zone.0)];
-                    let strict = self.settings.strict_critical;
-                    let ledger = self.new_ledger(*zone, *key);
-                    let alone = ledger.estimate_alone(rules, lane, strict, now);
-                    alone.max(ledger.estimate(rules, lane, 0, strict, now))
-                }
-            });
-        }
-        Ok(at)
+        let each = zones.iter().map(|(zone, key)| match self.keys.find(*zone, *key) {
+            Some(id) => self.estimate(id, lane, false, now),
+            // A key that is not in use has only what the limiter's start counts as spent.
+            None => {
+                let state = self.keys.new_state(*zone, *key, now);
+                self.estimate_of(&state, self.keys.rules_of(*zone), lane, 0, now)
+            }
+        });
+        Ok(each.fold(now, Nanos::max))
     }
 
     /// Forgets what one key has spent in one zone. For a renewed token, whose windows at the gateway are new.
     /// Requests on their way stay counted.
     pub fn reset(&mut self, zone: ZoneId, key: u64, now: Nanos) {
         let now = self.advance(now);
-        let Some(id) = self.index.get(&(zone, key)).map(|id| *id as usize) else { return };
-        let ledger = &mut self.ledgers[id];
-        ledger.changed();
-        ledger.log.clear();
-        ledger.lost.clear();
-        if let Some(caution) = &mut ledger.caution {
-            caution.full_until = 0;
-        }
-        ledger.pacer = None;
-        let mut ledgers = LedgerSet::default();
-        ledgers.insert(id as u32);
-        self.pump(ledgers, now);
+        let Some(id) = self.keys.find(zone, key) else { return };
+        self.keys.get_mut(id).0.reset();
+        self.dispatch(KeySet::from(id as u32), now);
     }
 
     /// Returns the instants from which the spent slots of one key age, relative to `now` and ascending. Requests on
     /// their way count as if the gateway counted them at the last possible instant.
     pub fn export(&mut self, zone: ZoneId, key: u64, now: Nanos) -> Vec<i64> {
         let now = self.advance(now);
-        let Some(id) = self.index.get(&(zone, key)) else { return Vec::new() };
-        let ledger = &self.ledgers[*id as usize];
-        let rules = &self.rules[usize::from(zone.0)];
+        let Some(id) = self.keys.find(zone, key) else { return Vec::new() };
+        let (state, rules) = self.keys.get(id);
         let latest = now + self.settings.gateway_timeout + rules.settle;
-        let on_their_way = ledger.in_flight.granted().iter().map(|_| latest);
-        let mut stamps: Vec<_> = ledger.spent(rules, now).chain(on_their_way).collect();
+        let on_their_way = (0..state.on_their_way()).map(|_| latest);
+        let mut stamps: Vec<_> = state.spent(rules, now).chain(on_their_way).collect();
         stamps.sort_unstable();
         stamps.into_iter().map(|stamp| stamp as i64 - now as i64).collect()
     }
@@ -366,14 +299,13 @@ impl Limiter {
         now: Nanos,
     ) -> Result<(), Refusal> {
         let now = self.advance(now);
-        let id = self.open(&[(zone, key)], now)?;
-        let rules = &self.rules[usize::from(zone.0)];
+        let keys = self.keys.open(&[(zone, key)], now)?;
         let at = |offset: &i64| exported.saturating_add_signed(*offset);
-        for id in id.iter() {
-            self.ledgers[id].changed();
-            self.ledgers[id].restore(rules, stamps.iter().map(at), now);
+        for id in keys.iter() {
+            let (state, rules) = self.keys.get_mut(id);
+            state.restore(rules, stamps.iter().map(at), now);
         }
-        self.pump(id, now);
+        self.dispatch(keys, now);
         Ok(())
     }
 
@@ -385,15 +317,16 @@ impl Limiter {
     /// [`Refusal::TooManyKeys`] if there is no room for the key.
     pub fn assume_spent(&mut self, zone: ZoneId, key: u64, now: Nanos) -> Result<(), Refusal> {
         let now = self.advance(now);
-        for id in self.open(&[(zone, key)], now)?.iter() {
-            self.ledgers[id].fill(now + self.rules[usize::from(zone.0)].longest());
+        for id in self.keys.open(&[(zone, key)], now)?.iter() {
+            let (state, rules) = self.keys.get_mut(id);
+            state.fill(now + rules.longest());
         }
         Ok(())
     }
 
     /// Returns the waiters granted, refused or given an alarm since the last call. Poll them.
     pub fn take_woken(&mut self) -> Vec<WaiterId> {
-        std::mem::take(&mut self.woken)
+        self.waiters.take_woken()
     }
 
     /// Returns the events since the last call that an operator may want to know.
@@ -405,8 +338,55 @@ impl Limiter {
     pub fn snapshot(&mut self, now: Nanos) -> Snapshot {
         let now = self.advance(now);
         self.sweep(now);
-        let mut zones: Vec<_> = self.ledgers.iter().map(|(id, _)| self.zone_snapshot(id, now)).collect();
+        let mut zones: Vec<_> = self.keys.ids().into_iter().map(|id| self.zone_snapshot(id, now)).collect();
         zones.sort_by_key(|(order, zone)| (*order, zone.key));
         Snapshot { zones: zones.into_iter().map(|(_, zone)| zone).collect(), bytes: self.heap_bytes() }
+    }
+
+    fn zone_snapshot(&self, id: usize, now: Nanos) -> (ZoneId, ZoneSnapshot) {
+        let (state, rules) = self.keys.get(id);
+        let waiting = state.queue().map(Queue::waiting).unwrap_or_default();
+        let snapshot = ZoneSnapshot {
+            zone: rules.zone,
+            key: state.key(),
+            in_flight: state.on_their_way(),
+            lost: state.lost(),
+            windows: state.uses(rules, now),
+            frozen_for: state.paused_until(now).map(|until| Duration::from_nanos(until - now)),
+            step: state.trust().step(),
+            lanes: Lane::ALL.map(|lane| LaneSnapshot {
+                lane,
+                waiting: waiting[lane as usize],
+                next_free: Duration::from_nanos(self.estimate(id, lane, false, now) - now),
+            }),
+        };
+        (state.zone(), snapshot)
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.keys.heap_bytes() + self.waiters.heap_bytes() + self.scratch.capacity() * size_of::<Nanos>()
+    }
+
+    /// Moves the clock to `now`, never backwards: callers may get the lock in any order.
+    fn advance(&mut self, now: Nanos) -> Nanos {
+        self.clock = self.clock.max(now.min(LATEST));
+        if self.clock >= self.waiters.next_check() {
+            self.tend(self.clock);
+        }
+        if self.clock >= self.next_sweep {
+            self.sweep(self.clock);
+        }
+        self.clock
+    }
+
+    /// Drops idle keys, and memory that is not needed.
+    fn sweep(&mut self, now: Nanos) {
+        self.next_sweep = now + Self::SWEEP;
+        self.keys.sweep(now);
+        if self.waiters.is_empty() {
+            self.waiters.shrink();
+            self.dirty = Vec::new();
+            self.scratch = Vec::new();
+        }
     }
 }

@@ -24,18 +24,18 @@ pub(crate) struct Place {
 pub(crate) struct Queue {
     places: BTreeSet<Place>,
     waiting: [u32; LANES],
-    pub(crate) alarm: Option<Alarm>,
+    alarm: Option<Alarm>,
     /// The waiter that keeps the same timer as the alarm's waiter.
-    pub(crate) deputy: Option<WaiterId>,
-    pub(crate) answered: Option<Answered>,
+    deputy: Option<WaiterId>,
+    computed: Option<Computed>,
     /// When the last roll call was made, or 0 if none is open.
-    pub(crate) called: Nanos,
+    called: Nanos,
 }
 
 /// When the zone opens, as last computed for a waiter. Valid until the key changes, because without a change a later
 /// computation gives the same instant.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Answered {
+pub(crate) struct Computed {
     pub(crate) version: u32,
     pub(crate) lane: Lane,
     pub(crate) ahead: u32,
@@ -76,6 +76,58 @@ impl Queue {
         self.waiting
     }
 
+    pub(crate) fn alarm(&self) -> Option<Alarm> {
+        self.alarm
+    }
+
+    /// Moves the alarm to the foremost waiter, or to another instant. Returns the waiter to wake: one that has a new
+    /// alarm, or an earlier one. An alarm that comes too early costs one poll and is then set again.
+    pub(crate) fn set_alarm(&mut self, alarm: Option<Alarm>) -> Option<WaiterId> {
+        let before = std::mem::replace(&mut self.alarm, alarm);
+        let is_new =
+            |alarm: &Alarm| before.is_none_or(|before| before.waiter != alarm.waiter || alarm.at < before.at);
+        alarm.filter(is_new).map(|alarm| alarm.waiter)
+    }
+
+    pub(crate) fn deputy(&self) -> Option<WaiterId> {
+        self.deputy
+    }
+
+    /// Lets `waiter` keep the same timer as the alarm's waiter.
+    pub(crate) fn appoint(&mut self, waiter: WaiterId) {
+        self.deputy = Some(waiter);
+    }
+
+    /// Returns the last result, if it was for the same question.
+    pub(crate) fn computed(&self, version: u32, lane: Lane, ahead: u32) -> Option<Computed> {
+        self.computed.filter(|last| (last.version, last.lane, last.ahead) == (version, lane, ahead))
+    }
+
+    pub(crate) fn remember(&mut self, computed: Computed) {
+        self.computed = Some(computed);
+    }
+
+    /// Begins a roll call. False if one is open.
+    pub(crate) fn begin_call(&mut self, now: Nanos) -> bool {
+        let begins = self.called == 0;
+        if begins {
+            self.called = now.max(1);
+        }
+        begins
+    }
+
+    /// Returns when the open roll call was made.
+    pub(crate) fn called(&self) -> Option<Nanos> {
+        (self.called > 0).then_some(self.called)
+    }
+
+    /// Ends a roll call that was made by `until`, and returns when it was made.
+    pub(crate) fn end_call(&mut self, until: Nanos) -> Option<Nanos> {
+        let called = self.called().filter(|called| *called <= until)?;
+        self.called = 0;
+        Some(called)
+    }
+
     /// Returns the foremost place, or the one directly behind `place`.
     pub(crate) fn behind(&self, place: Option<&Place>) -> Option<Place> {
         match place {
@@ -95,9 +147,9 @@ impl Queue {
         self.waiting[..lanes].iter().sum()
     }
 
-    /// Returns all places, the foremost first.
-    pub(crate) fn places(&self) -> impl Iterator<Item = &Place> {
-        self.places.iter()
+    /// Returns all waiters, the foremost first.
+    pub(crate) fn waiters(&self) -> Vec<WaiterId> {
+        self.places.iter().map(|place| place.waiter).collect()
     }
 }
 

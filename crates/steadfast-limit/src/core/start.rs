@@ -1,4 +1,4 @@
-use crate::core::{key_state::Ledger, rules::Rules, time::Nanos};
+use crate::core::{key_state::KeyState, rules::Rules, time::Nanos};
 
 /// How much counts as spent in every key that is new to the limiter.
 ///
@@ -32,10 +32,10 @@ impl Start {
     }
 
     /// Applies it to a new key.
-    pub(crate) fn prepare(self, ledger: &mut Ledger, rules: &Rules) {
+    pub(crate) fn prepare(self, state: &mut KeyState, rules: &Rules) {
         match self {
             Self::Empty => {}
-            Self::Spent(at) => ledger.caution().full_until = at + rules.longest(),
+            Self::Spent(at) => state.fill(at + rules.longest()),
             Self::Unrecorded(at) => {
                 // The lanes that must get out do not wait for requests that were perhaps never sent. For them these
                 // lie outside of the shortest window and of its interpolated count.
@@ -43,7 +43,7 @@ impl Start {
                 let (given_up, counted) =
                     (at.saturating_sub(2 * shortest), at + Self::AFTER_END + rules.settle);
                 for _ in 0..rules.most_within(Self::RECORDED_WITHIN) {
-                    ledger.lost.push(given_up, counted);
+                    state.assume_lost(given_up, counted);
                 }
             }
         }
@@ -65,6 +65,7 @@ mod tests {
     use super::*;
     use crate::core::{
         decision::ZoneId,
+        key_state::Mode,
         rules::quota::{MINUTE, Quota, SECOND},
     };
     use steadfast_spec::{Lane, Scope, Zone};
@@ -75,10 +76,10 @@ mod tests {
         Rules::new(&quota).unwrap()
     }
 
-    fn prepared(start: Start, rules: &Rules) -> Ledger {
-        let mut ledger = Ledger::new(ZoneId(0), 7);
-        start.prepare(&mut ledger, rules);
-        ledger
+    fn prepared(start: Start, rules: &Rules) -> KeyState {
+        let mut state = KeyState::new(ZoneId(0), 7);
+        start.prepare(&mut state, rules);
+        state
     }
 
     #[test]
@@ -94,8 +95,9 @@ mod tests {
     fn what_is_missing_from_the_record_does_not_hold_back_a_cancel() {
         let quota = Quota::new(Zone::GENERAL, Scope::AuthToken).limit(10, SECOND).limit(400, MINUTE);
         let rules = rules(quota.settle(Duration::from_secs(5)));
-        let ledger = prepared(Start::Unrecorded(AT), &rules);
-        let opens = |lane| ledger.opens(&rules, lane, 0, false, AT, &mut Vec::new()).unwrap();
+        let state = prepared(Start::Unrecorded(AT), &rules);
+        let opens =
+            |lane| state.earliest(&rules, lane, Mode::Next { ahead: 0 }, false, AT, &mut Vec::new()).unwrap();
         assert!(opens(Lane::Critical) <= AT);
         assert!(opens(Lane::Trading) > AT + Start::AFTER_END + rules.settle);
     }

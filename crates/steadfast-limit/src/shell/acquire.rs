@@ -9,7 +9,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::{
     core::{
-        decision::{Ask, Decision, MOST_ZONES, WaiterId, ZoneId},
+        decision::{Ask, Decision, WaiterId, ZoneId},
+        key_set::MOST_ZONES,
         time::Nanos,
     },
     error::Refusal,

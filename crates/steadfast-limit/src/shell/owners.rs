@@ -96,7 +96,7 @@ impl Owners {
                 if due <= now {
                     owner.asked = now;
                     // A task that neglects its calls may neglect its waits as well.
-                    core.call_all(grant.ledgers, now);
+                    core.call_all(grant.keys(), now);
                     woken.push(owner.waker.clone());
                 } else {
                     self.next = self.next.min(due);
@@ -109,8 +109,8 @@ impl Owners {
                 continue;
             }
             // ## On its way => presumed answered by now, or never left
-            core.dismiss(grant.ledgers, now.saturating_sub(1));
-            let nothing = Holds::Nothing(core.zones_of(grant), grant.lane);
+            core.dismiss(grant.keys(), now.saturating_sub(1));
+            let nothing = Holds::Nothing(core.zones_of(grant), grant.lane());
             if let Holds::Grant(grant) = std::mem::replace(&mut owner.holds, nothing) {
                 match owner.sent {
                     Some(sent) => core.presume_counted(grant, sent, now),

@@ -5,29 +5,21 @@ use steadfast_spec::Lane;
 use super::Limiter;
 use crate::{
     core::{
-        decision::{Ask, Decision, Grant, LedgerSet, WaiterId},
+        decision::{Ask, Decision, Grant, WaiterId},
         event::Event,
-        key_state::{Ledger, is_paced},
-        queue::{Alarm, Answered, Place},
+        key_set::KeySet,
+        key_state::{KeyState, Mode},
+        lanes::is_paced,
+        queue::{Alarm, Computed, Place, Queue},
+        rules::Rules,
         time::Nanos,
         trust::trust_level::Change,
     },
     error::Refusal,
 };
 
-/// A waiting request.
-#[derive(Debug)]
-pub(super) struct Waiter {
-    pub(super) ledgers: LedgerSet,
-    pub(super) place: Place,
-    pub(super) deadline: Option<Nanos>,
-    pub(super) outcome: Option<Result<Grant, Refusal>>,
-    /// When it was last polled.
-    pub(super) seen: Nanos,
-}
-
 /// Why a waiter cannot be granted now, seen from one of its queues.
-enum Stop {
+enum Obstacle {
     /// This zone has no room. It opens at the instant given, or after an event.
     Here(Option<Nanos>),
     /// This zone has room, another one does not.
@@ -37,26 +29,23 @@ enum Stop {
 /// Operations on the queues.
 impl Limiter {
     /// Stops a zone after a 429.
-    pub(super) fn stop(&mut self, id: usize, pause: Nanos, again: bool, lenient: bool, now: Nanos) {
-        let ledger = &mut self.ledgers[id];
-        let rules = &self.rules[usize::from(ledger.zone.0)];
-        let (zone, key) = (rules.zone, ledger.key);
-        // Windows no longer than the pause empty during it. A longer one is probably spent only if the try after a
-        // pause fails as well. The lanes that must get out try after every pause.
+    pub(super) fn on_429(&mut self, id: usize, pause: Nanos, again: bool, is_lenient: bool, now: Nanos) {
+        let (state, rules) = self.keys.get_mut(id);
+        let (zone, key) = (rules.zone, state.key());
+        // Windows no longer than the pause empty during it. A longer one is probably spent only if the probe after a
+        // pause fails as well. The lanes that must get out probe after every pause.
         if again && rules.longest() > pause {
-            ledger.fill(now + rules.longest());
+            state.fill(now + rules.longest());
         }
-        if !lenient {
-            self.events.push(Event::ModelMismatch { zone, key, ours: ledger.uses(rules, now) });
-            let tried = ledger.tried > 0;
-            let change = ledger.caution().ladder.mismatch(tried, rules.shortest_limit(), now);
+        if !is_lenient {
+            self.events.push(Event::ModelMismatch { zone, key, ours: state.uses(rules, now) });
+            let change = state.mismatch(rules, now);
             self.report_change(id, change);
         }
-        let ledger = &self.ledgers[id];
         self.events.push(Event::Frozen { zone, key, pause: Duration::from_nanos(pause), again });
-        let doomed: Vec<_> = ledger.queue.iter().flat_map(|queue| queue.places()).map(|p| p.waiter).collect();
-        for waiter in doomed {
-            if self.waiters[waiter.slot()].deadline.is_some_and(|deadline| deadline < now + pause) {
+        for waiter in self.keys.queue(id).map(Queue::waiters).unwrap_or_default() {
+            let deadline = self.waiters.get(waiter).and_then(|known| known.deadline());
+            if deadline.is_some_and(|deadline| deadline < now + pause) {
                 self.refuse_late(waiter, now);
             }
         }
@@ -64,258 +53,204 @@ impl Limiter {
 
     /// Reports what a key has learned or unlearned.
     pub(super) fn report_change(&mut self, id: usize, change: Change) {
-        let ledger = &self.ledgers[id];
-        let rules = &self.rules[usize::from(ledger.zone.0)];
-        let (zone, key, ladder) = (rules.zone, ledger.key, ledger.ladder());
+        let (state, rules) = self.keys.get(id);
+        let (zone, key, trust) = (rules.zone, state.key(), state.trust());
         if change.step {
-            self.events.push(Event::Stepped { zone, key, step: ladder.step() });
+            self.events.push(Event::Stepped { zone, key, step: trust.step() });
         }
         if change.limit {
             let documented = rules.shortest_limit();
-            let limit = ladder.learned().unwrap_or(documented);
+            let limit = trust.learned().unwrap_or(documented);
             self.events.push(Event::Learned { zone, key, limit, documented });
         }
     }
 
-    /// Grants all waiters of `ledgers` that can be granted, foremost first, and sets the alarms.
-    pub(super) fn pump(&mut self, ledgers: LedgerSet, now: Nanos) {
-        for id in ledgers.iter() {
-            if self.ledgers[id].queue.is_some() {
-                self.stirred.push(id);
+    /// Grants all waiters of `keys` that can be granted, foremost first, and sets the alarms.
+    pub(super) fn dispatch(&mut self, keys: KeySet, now: Nanos) {
+        self.mark_dirty(keys);
+        while let Some(id) = self.dirty.pop() {
+            if self.keys.queue(id).is_some() {
+                self.dispatch_one(id, now);
             }
         }
-        while let Some(id) = self.stirred.pop() {
-            if self.ledgers.get(id).is_some_and(|ledger| ledger.queue.is_some()) {
-                self.pump_one(id, now);
-            }
-        }
+    }
+
+    /// Has the queues of `keys` examined again.
+    fn mark_dirty(&mut self, keys: KeySet) {
+        self.dirty.extend(keys.iter().filter(|id| self.keys.queue(*id).is_some()));
     }
 
     /// Passed waiters count as if they were on their way, so a request passes them only if they would all still fit.
     /// If this zone itself is full, the loop ends: in a zone used alone no waiter passes another. A waiter stopped
     /// by another zone keeps its place here without stopping the rest.
-    fn pump_one(&mut self, id: usize, now: Nanos) {
+    fn dispatch_one(&mut self, id: usize, now: Nanos) {
         let mut passed: Option<Place> = None;
         let mut ahead = 0;
         let mut alarm = None;
-        while let Some(place) = self.ledgers[id].queue.as_ref().and_then(|q| q.behind(passed.as_ref())) {
-            let waiter = &self.waiters[place.waiter.slot()];
-            let ledgers = waiter.ledgers;
-            if waiter.deadline.is_some_and(|deadline| deadline < now) {
+        while let Some(place) = self.keys.queue(id).and_then(|queue| queue.behind(passed.as_ref())) {
+            let Some(waiter) = self.waiters.get(place.waiter) else { break };
+            let keys = waiter.keys();
+            if waiter.is_late(now) {
                 self.refuse_late(place.waiter, now);
                 continue;
             }
-            match self.stop_of(id, ledgers, &place, ahead, now) {
-                Some(Stop::Here(opens)) => {
+            match self.obstacle_of(id, keys, &place, ahead, now) {
+                Some(Obstacle::Here(opens)) => {
                     alarm = opens.map(|at| Alarm { waiter: place.waiter, at });
                     break;
                 }
-                Some(Stop::Elsewhere) => {
+                Some(Obstacle::Elsewhere) => {
                     passed = Some(place);
                     ahead += 1;
                 }
                 None => {
                     // A pacer may still refuse; the next turn of the loop then stops the waiter.
-                    if self.pace(ledgers, place.lane, now) {
-                        let tries = self.tries(ledgers, place.lane, now);
-                        let grant = self.spend(ledgers, place.lane, tries, now);
+                    if self.pace(keys, place.lane, now) {
+                        let grant = self.spend(keys, place.lane, now);
                         self.conclude(place.waiter, Ok(grant));
                     }
                 }
             }
         }
-        let Some(queue) = self.ledgers[id].queue.as_mut() else { return };
-        // The alarm moves to the foremost waiter, or to an earlier instant. An alarm that comes too early costs one
-        // poll and is then set again.
-        let before = std::mem::replace(&mut queue.alarm, alarm);
-        if let Some(alarm) = alarm
-            && before.is_none_or(|before| before.waiter != alarm.waiter || alarm.at < before.at)
-        {
-            self.woken.push(alarm.waiter);
+        if let Some(waiter) = self.keys.queue_mut(id).and_then(|queue| queue.set_alarm(alarm)) {
+            self.waiters.wake(waiter);
         }
-        if queue.is_empty() {
-            self.ledgers[id].queue = None;
-        }
+        self.keys.get_mut(id).0.close_empty_queue();
     }
 
-    /// Returns what stops the waiter at `place`, seen from the queue of `here`, with `ahead` before it.
-    fn stop_of(
+    /// Returns the obstacle of the waiter at `place`, seen from the queue of `here`, with `ahead` before it.
+    fn obstacle_of(
         &mut self,
         here: usize,
-        ledgers: LedgerSet,
+        keys: KeySet,
         place: &Place,
         ahead: u32,
         now: Nanos,
-    ) -> Option<Stop> {
+    ) -> Option<Obstacle> {
         let opens = self.opens(here, place.lane, ahead, now);
         if opens.is_none_or(|opens| opens > now) {
-            return Some(Stop::Here(opens));
+            return Some(Obstacle::Here(opens));
         }
-        ledgers
-            .iter()
+        keys.iter()
             .filter(|id| *id != here)
             .any(|id| {
-                let ahead = self.ledgers[id].queue.as_ref().map_or(0, |queue| queue.ahead_of(place));
+                let ahead = self.keys.queue(id).map_or(0, |queue| queue.ahead_of(place));
                 self.opens(id, place.lane, ahead, now).is_none_or(|opens| opens > now)
             })
-            .then_some(Stop::Elsewhere)
+            .then_some(Obstacle::Elsewhere)
     }
 
     /// Grants at once if every zone has room and no queue.
-    pub(super) fn grant(&mut self, ledgers: LedgerSet, lane: Lane, now: Nanos) -> Option<Grant> {
+    pub(super) fn grant(&mut self, keys: KeySet, lane: Lane, now: Nanos) -> Option<Grant> {
         let is_clear = |id| {
-            let ledger: &Ledger = &self.ledgers[id];
-            ledger.is_clear(&self.rules[usize::from(ledger.zone.0)], lane, now)
+            let (state, rules) = self.keys.get(id);
+            state.is_clear(rules, lane, now)
         };
-        if ledgers.iter().all(is_clear) {
+        if keys.iter().all(is_clear) {
             // Nothing is lost and no 429 was met, so there is nothing else to record.
-            return self.pace(ledgers, lane, now).then(|| {
-                for id in ledgers.iter() {
-                    self.ledgers[id].changed();
-                    self.ledgers[id].in_flight.enter(now);
-                }
-                Grant { ledgers, at: now, probes: 0, tries: 0, lane, lenient: false }
+            return self.pace(keys, lane, now).then(|| {
+                keys.iter().for_each(|id| self.keys.get_mut(id).0.spend(now));
+                Grant::new(keys, lane, now)
             });
         }
-        let free = ledgers.iter().all(|id| {
-            self.ledgers[id].queue.is_none() && self.opens(id, lane, 0, now).is_some_and(|opens| opens <= now)
+        let is_free = keys.iter().all(|id| {
+            self.keys.queue(id).is_none() && self.opens(id, lane, 0, now).is_some_and(|opens| opens <= now)
         });
-        (free && self.pace(ledgers, lane, now)).then(|| {
-            let tries = self.tries(ledgers, lane, now);
-            self.spend(ledgers, lane, tries, now)
-        })
+        (is_free && self.pace(keys, lane, now)).then(|| self.spend(keys, lane, now))
     }
 
+    /// Returns when the zone opens for a request of `lane` with `ahead` before it.
     fn opens(&mut self, id: usize, lane: Lane, ahead: u32, now: Nanos) -> Option<Nanos> {
-        let ledger = &mut self.ledgers[id];
-        let version = ledger.version;
-        let recent = self.recent.filter(|(of, _)| *of == id).map(|(_, answered)| answered);
-        let known = ledger.queue.as_ref().and_then(|queue| queue.answered).into_iter().chain(recent);
-        for known in known {
-            if (known.version, known.lane, known.ahead) == (version, lane, ahead) {
-                return known.opens;
-            }
+        let (state, rules) = self.keys.get(id);
+        let version = state.version();
+        if let Some(known) = state.queue().and_then(|queue| queue.computed(version, lane, ahead)) {
+            return known.opens;
         }
-        let rules = &self.rules[usize::from(ledger.zone.0)];
-        let opens = ledger.opens(rules, lane, ahead, self.settings.strict_critical, now, &mut self.scratch);
-        let answered = Answered { version, lane, ahead, opens };
-        match ledger.queue.as_mut() {
-            Some(queue) => queue.answered = Some(answered),
-            None => self.recent = Some((id, answered)),
+        let (mode, strict) = (Mode::Next { ahead }, self.settings.strict_critical);
+        let opens = state.earliest(rules, lane, mode, strict, now, &mut self.scratch);
+        if let Some(queue) = self.keys.queue_mut(id) {
+            queue.remember(Computed { version, lane, ahead, opens });
         }
         opens
     }
 
-    fn pace(&mut self, ledgers: LedgerSet, lane: Lane, now: Nanos) -> bool {
+    /// Charges the pacers of all zones, or none. False if the request comes too early for one.
+    fn pace(&mut self, keys: KeySet, lane: Lane, now: Nanos) -> bool {
         if !is_paced(lane) {
             return true;
         }
-        for (charged, id) in ledgers.iter().enumerate() {
-            let ledger = &mut self.ledgers[id];
-            if !ledger.pace(&self.rules[usize::from(ledger.zone.0)], lane, now) {
-                ledger.changed();
+        for (charged, id) in keys.iter().enumerate() {
+            let (state, rules) = self.keys.get_mut(id);
+            if !state.pace(rules, lane, now) {
                 // The pacer has just set when the zone opens. A waiter of the zone must set its alarm for that.
-                if ledger.queue.is_some() {
-                    self.stirred.push(id);
+                if state.queue().is_some() {
+                    self.dirty.push(id);
                 }
-                ledgers.iter().take(charged).for_each(|id| self.ledgers[id].unpace(lane));
+                keys.iter().take(charged).for_each(|id| self.keys.get_mut(id).0.unpace(lane));
                 return false;
             }
         }
         true
     }
 
-    /// Returns the zones in which only the log admits a request that is granted now, one bit each.
-    fn tries(&mut self, ledgers: LedgerSet, lane: Lane, now: Nanos) -> u8 {
-        let strict = self.settings.strict_critical;
-        ledgers.iter().enumerate().fold(0, |tries, (bit, id)| {
-            let ledger = &self.ledgers[id];
-            let rules = &self.rules[usize::from(ledger.zone.0)];
-            tries | u8::from(ledger.is_try(rules, lane, strict, now, &mut self.scratch)) << bit
-        })
-    }
-
     /// Spends a slot in every zone.
-    fn spend(&mut self, ledgers: LedgerSet, lane: Lane, tries: u8, now: Nanos) -> Grant {
-        let (mut probes, mut lenient) = (0, false);
-        for (bit, id) in ledgers.iter().enumerate() {
-            let ledger = &mut self.ledgers[id];
-            ledger.changed();
-            ledger.in_flight.enter(now);
-            ledger.tried += u16::from(tries >> bit & 1);
-            let rules = &self.rules[usize::from(ledger.zone.0)];
-            lenient |= ledger.is_lenient(rules, lane, self.settings.strict_critical, now);
-            let learned = ledger.ladder().learned();
-            // Critical requests keep the documented limit, unspread. Their refusal says nothing of the others.
-            lenient |= lane == Lane::Critical && ledger.ladder().spreads();
-            if let Some(caution) = &mut ledger.caution {
-                if lane == Lane::Bulk {
-                    caution.bulk_opens = now + rules.every_second(lane, learned);
-                }
-                probes |= u8::from(caution.freeze.granted(now)) << bit;
+    fn spend(&mut self, keys: KeySet, lane: Lane, now: Nanos) -> Grant {
+        let strict = self.settings.strict_critical;
+        let mut grant = Grant::new(keys, lane, now);
+        for (place, id) in keys.iter().enumerate() {
+            let (state, rules) = self.keys.get_mut(id);
+            let is_optimistic = state.is_optimistic(rules, lane, strict, now, &mut self.scratch);
+            let share = state.grant(rules, lane, is_optimistic, now);
+            grant.share_in(place, share);
+            if state.is_lenient(rules, lane, strict, now) {
+                grant.make_lenient();
             }
         }
-        Grant { ledgers, at: now, probes, tries, lane, lenient }
+        grant
     }
 
     pub(super) fn enqueue(
         &mut self,
-        ledgers: LedgerSet,
+        keys: KeySet,
         ask: &Ask<'_>,
         former: Option<WaiterId>,
         now: Nanos,
     ) -> WaiterId {
-        // A granted waiter was the foremost of its lane; all later arrivals stand behind its old place.
-        let arrival = former.map_or(self.arrivals + 1, |former| former.turn);
-        self.arrivals = self.arrivals.max(arrival);
-        let entry = self.waiters.vacant_entry();
-        let waiter = WaiterId { slot: entry.key() as u32, turn: arrival };
-        let turn = if ask.head_of_lane { -arrival } else { arrival };
-        let place = Place { lane: ask.lane, turn, waiter };
-        entry.insert(Waiter { ledgers, place, deadline: ask.deadline, outcome: None, seen: now });
-        for id in ledgers.iter() {
-            self.ledgers[id].queue.get_or_insert_default().insert(place);
-        }
-        waiter
+        let place = self.waiters.add(keys, ask, former, now);
+        keys.iter().for_each(|id| self.keys.get_mut(id).0.enqueue(place));
+        place.waiter
     }
 
-    /// Removes a waiter from all its queues. The waiters behind it must be examined again.
-    pub(super) fn dequeue(&mut self, waiter: &Waiter) {
-        for id in waiter.ledgers.iter() {
-            if let Some(queue) = self.ledgers[id].queue.as_mut() {
-                queue.remove(&waiter.place);
-                self.stirred.push(id);
+    /// Removes a place from all its queues. The waiters behind it must be examined again.
+    pub(super) fn dequeue(&mut self, keys: KeySet, place: Place) {
+        for id in keys.iter() {
+            if let Some(queue) = self.keys.queue_mut(id) {
+                queue.remove(&place);
+                self.dirty.push(id);
             }
         }
     }
 
     /// Ends the wait of a request that is still queued.
     fn conclude(&mut self, waiter: WaiterId, outcome: Result<Grant, Refusal>) {
-        let known = &mut self.waiters[waiter.slot()];
+        let Some(known) = self.waiters.get(waiter) else { return };
+        let (keys, place) = (known.keys(), known.place());
         let granted = outcome.as_ref().ok().map(Grant::at);
-        known.outcome = Some(outcome);
-        for id in known.ledgers.iter() {
-            if let Some(queue) = self.ledgers[id].queue.as_mut() {
-                queue.remove(&known.place);
-                self.stirred.push(id);
-            }
-        }
-        self.woken.push(waiter);
+        self.waiters.conclude(waiter, outcome);
+        self.dequeue(keys, place);
         if let Some(at) = granted {
-            self.expect(waiter, at);
+            self.waiters.check_at(waiter, at + Self::CALLED_AFTER);
         }
     }
 
     pub(super) fn refuse_late(&mut self, waiter: WaiterId, now: Nanos) {
-        let known = &self.waiters[waiter.slot()];
-        if known.outcome.is_some() {
-            return;
-        }
-        let (ledgers, place) = (known.ledgers, known.place);
+        let Some(known) = self.waiters.get(waiter).filter(|known| known.waits()) else { return };
+        let (keys, place) = (known.keys(), known.place());
         let mut worst = None;
-        for id in ledgers.iter() {
-            let ahead = self.ledgers[id].queue.as_ref().map_or(0, |queue| queue.ahead_of(&place));
-            let behind = self.estimate_behind(id, place.lane, ahead, now);
+        for id in keys.iter() {
+            let ahead = self.keys.queue(id).map_or(0, |queue| queue.ahead_of(&place));
+            let (state, rules) = self.keys.get(id);
+            let behind = state.estimate(rules, place.lane, ahead, self.settings.strict_critical, now);
             // The zone's own way of counting may be stricter than the log used by the estimate.
             let opens = self.opens(id, place.lane, ahead, now).unwrap_or(now);
             worst = worst.max(Some((behind.max(opens), id)));
@@ -325,62 +260,63 @@ impl Limiter {
     }
 
     /// Returns why a request need not even queue.
-    pub(super) fn hopeless(&self, ledgers: LedgerSet, ask: &Ask<'_>, now: Nanos) -> Option<Refusal> {
+    pub(super) fn hopeless(&self, keys: KeySet, ask: &Ask<'_>, now: Nanos) -> Option<Refusal> {
         if let Some(deadline) = ask.deadline {
-            let estimates = ledgers.iter().map(|id| (self.estimate(id, ask.lane, ask.head_of_lane, now), id));
+            let estimates = keys.iter().map(|id| (self.estimate(id, ask.lane, ask.head_of_lane, now), id));
             let worst = estimates.max();
             if deadline < now || worst.is_some_and(|(at, _)| at > deadline) {
                 return Some(self.missed(worst, now));
             }
         }
         let bound = self.settings.queue_bounds[ask.lane as usize];
-        ledgers.iter().find_map(|id| {
-            let ledger = &self.ledgers[id];
-            let waiting = ledger.queue.as_ref()?.waiting()[ask.lane as usize];
-            let zone = self.rules[usize::from(ledger.zone.0)].zone;
-            (waiting >= bound).then_some(Refusal::QueueFull { zone, lane: ask.lane })
+        keys.iter().find_map(|id| {
+            let (state, rules) = self.keys.get(id);
+            let waiting = state.queue()?.waiting()[ask.lane as usize];
+            (waiting >= bound).then_some(Refusal::QueueFull { zone: rules.zone, lane: ask.lane })
         })
     }
 
     fn missed(&self, worst: Option<(Nanos, usize)>, now: Nanos) -> Refusal {
         worst.map_or(Refusal::NoZone, |(at, id)| Refusal::WouldMissDeadline {
-            zone: self.rules[usize::from(self.ledgers[id].zone.0)].zone,
+            zone: self.keys.get(id).1.zone,
             earliest: Duration::from_nanos(at - now),
         })
     }
 
+    /// Returns when a request that came now would be granted at the earliest, if none ahead of it gave up.
     pub(super) fn estimate(&self, id: usize, lane: Lane, head: bool, now: Nanos) -> Nanos {
-        let ahead = self.ledgers[id].queue.as_ref().map_or(0, |queue| queue.ahead_of_new(lane, head));
-        let ledger = &self.ledgers[id];
-        let rules = &self.rules[usize::from(ledger.zone.0)];
-        let alone = ledger.estimate_alone(rules, lane, self.settings.strict_critical, now);
-        alone.max(self.estimate_behind(id, lane, ahead, now))
+        let (state, rules) = self.keys.get(id);
+        let ahead = state.queue().map_or(0, |queue| queue.ahead_of_new(lane, head));
+        self.estimate_of(state, rules, lane, ahead, now)
     }
 
-    fn estimate_behind(&self, id: usize, lane: Lane, ahead: u32, now: Nanos) -> Nanos {
-        let ledger = &self.ledgers[id];
-        let rules = &self.rules[usize::from(ledger.zone.0)];
-        ledger.estimate(rules, lane, ahead, self.settings.strict_critical, now)
+    /// Returns the same for a key with `ahead` before the request. The zone's own way of counting may be stricter
+    /// than the log.
+    pub(super) fn estimate_of(
+        &self,
+        state: &KeyState,
+        rules: &Rules,
+        lane: Lane,
+        ahead: u32,
+        now: Nanos,
+    ) -> Nanos {
+        let strict = self.settings.strict_critical;
+        let alone = state.earliest(rules, lane, Mode::Alone, strict, now, &mut Vec::new());
+        state.estimate(rules, lane, ahead, strict, now).max(alone.unwrap_or(now))
     }
 
     /// Returns the decision for a waiter. Its id ends here unless it still waits.
     pub(super) fn decision(&mut self, waiter: WaiterId) -> Decision {
-        if !self.woken.is_empty() {
-            self.woken.retain(|woken| *woken != waiter);
-        }
-        let known = &mut self.waiters[waiter.slot()];
-        let Some(outcome) = known.outcome.take() else {
-            let alarms = known.ledgers.iter().filter_map(|id| self.ledgers[id].queue.as_ref()?.alarm);
+        self.waiters.hear(waiter);
+        if let Some(known) = self.waiters.get(waiter).filter(|known| known.waits()) {
+            let alarms = known.keys().iter().filter_map(|id| self.keys.queue(id)?.alarm());
             let own = alarms.filter(|alarm| alarm.waiter == waiter).map(|alarm| alarm.at);
-            return Decision::Queued { waiter, alarm: own.chain(known.deadline).min() };
-        };
-        let known = self.waiters.remove(waiter.slot());
-        if let Ok(grant) = &outcome {
-            self.expect_no_more(&known, grant);
+            return Decision::Queued { waiter, alarm: own.chain(known.deadline()).min() };
         }
-        match outcome {
-            Ok(grant) => Decision::Granted(grant),
-            Err(refusal) => Decision::Refused(refusal),
+        match self.waiters.remove(waiter).and_then(|known| known.into_outcome()) {
+            Some(Ok(grant)) => Decision::Granted(grant),
+            Some(Err(refusal)) => Decision::Refused(refusal),
+            None => unreachable!("a waiter that does not wait has an outcome"),
         }
     }
 }

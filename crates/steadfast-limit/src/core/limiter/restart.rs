@@ -19,34 +19,30 @@ pub(crate) struct Kept {
 impl Limiter {
     /// Sets how much new keys count as spent from now on.
     pub(crate) fn start(&mut self, start: Start) {
-        self.start = start;
+        self.keys.start(start);
     }
 
     /// Returns what every key has spent at `now`.
     pub(crate) fn export_all(&mut self, now: Nanos) -> Vec<Kept> {
         let now = self.advance(now);
         self.sweep(now);
-        let keys: Vec<_> = self.ledgers.iter().map(|(id, ledger)| (id, ledger.zone, ledger.key)).collect();
-        let kept = keys.into_iter().map(|(id, zone, key)| {
-            let ledger = &self.ledgers[id];
-            let closed =
-                ledger.caution.as_ref().map_or(0, |c| c.freeze.until(now).unwrap_or(0).max(c.full_until));
-            let closed_for = closed.saturating_sub(now);
+        let each = self.keys.ids().into_iter().map(|id| {
+            let (state, _) = self.keys.get(id);
+            let (zone, key) = (state.zone(), state.key());
+            let closed_for = state.closed_until(now).saturating_sub(now);
             Kept { zone, key, closed_for, stamps: self.export(zone, key, now) }
         });
-        kept.collect()
+        each.collect()
     }
 
     /// Restores what one key had spent at `exported`. A zone closed by a 429 stays closed, except for cancels and
     /// verifications: whether the gateway still refuses is unknown.
     pub(crate) fn import_kept(&mut self, kept: &Kept, exported: Nanos, now: Nanos) -> Result<(), Refusal> {
         self.import(kept.zone, kept.key, &kept.stamps, exported, now)?;
-        for id in self.open(&[(kept.zone, kept.key)], now)?.iter() {
-            let closed_until = exported.saturating_add(kept.closed_for);
-            if closed_until > now {
-                let ledger = &mut self.ledgers[id];
-                ledger.changed();
-                ledger.caution().full_until = closed_until;
+        let closed_until = exported.saturating_add(kept.closed_for);
+        if closed_until > now {
+            for id in self.keys.open(&[(kept.zone, kept.key)], now)?.iter() {
+                self.keys.get_mut(id).0.fill(closed_until);
             }
         }
         Ok(())

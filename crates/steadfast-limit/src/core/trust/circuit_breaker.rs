@@ -6,7 +6,7 @@ use crate::core::time::Nanos;
 ///
 /// The pauses grow from one second to eight while the tries fail. A `Retry-After` replaces them, up to a minute.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Freeze {
+pub(crate) struct CircuitBreaker {
     state: State,
     /// When the last pause began. A refusal of a request granted earlier has the same cause.
     since: Nanos,
@@ -17,10 +17,13 @@ pub(crate) struct Freeze {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
+    /// Requests pass.
     #[default]
+    Closed,
+    /// The zone pauses, or nothing has been granted since its pause.
     Open,
-    Frozen,
-    Probing,
+    /// A probe is on its way.
+    HalfOpen,
 }
 
 /// The meaning of a 429 for its zone.
@@ -29,68 +32,68 @@ pub(crate) enum Verdict {
     /// It was on its way when the zone stopped, and says nothing new.
     Straggler,
     /// The zone stops for `pause`; `again` is true if the try after a pause failed.
-    Stopped { pause: Nanos, again: bool },
+    Opened { pause: Nanos, again: bool },
 }
 
-impl Freeze {
+impl CircuitBreaker {
     const FIRST_PAUSE: Nanos = 1_000_000_000;
     const LONGEST_STEP: u8 = 3;
     const LONGEST_PAUSE: Nanos = 60_000_000_000;
 
     /// Returns when the zone admits the next request.
-    pub(crate) fn opens(&self) -> Nanos {
+    pub(crate) fn admits_at(&self) -> Nanos {
         match self.state {
-            State::Open => 0,
-            State::Frozen | State::Probing => self.until,
+            State::Closed => 0,
+            State::Open | State::HalfOpen => self.until,
         }
     }
 
     /// Returns the end of the pause, if it is not over at `now`.
-    pub(crate) fn until(&self, now: Nanos) -> Option<Nanos> {
-        (self.state == State::Frozen && self.until > now).then_some(self.until)
+    pub(crate) fn paused_until(&self, now: Nanos) -> Option<Nanos> {
+        (self.state == State::Open && self.until > now).then_some(self.until)
     }
 
     /// True if nothing of a pause is left to remember at `now`.
     pub(crate) fn is_over(&self, now: Nanos) -> bool {
         match self.state {
             // Requests granted before the last pause may still be refused.
-            State::Open => self.since == 0 || self.since + Self::LONGEST_PAUSE <= now,
+            State::Closed => self.since == 0 || self.since + Self::LONGEST_PAUSE <= now,
             // No request has tried for as long as the longest pause, so the count of pauses is out of date.
-            State::Frozen => self.until + Self::LONGEST_PAUSE <= now,
-            State::Probing => false,
+            State::Open => self.until + Self::LONGEST_PAUSE <= now,
+            State::HalfOpen => false,
         }
     }
 
     /// Records a grant at `now`. True if it is a try.
     pub(crate) fn granted(&mut self, now: Nanos) -> bool {
-        if self.state == State::Open {
+        if self.state == State::Closed {
             return false;
         }
-        // ## Frozen => Probing, Probing => Probing
+        // ## Open => HalfOpen, HalfOpen => HalfOpen
         //
         // The pause is over, but whether the quota is back is unknown: one request tests it for all. If it is not
         // answered for as long as the pause was, the next one tries: a lost answer is noticed only half a minute
         // later, and cancels wait.
-        self.state = State::Probing;
+        self.state = State::HalfOpen;
         self.until = now + (Self::FIRST_PAUSE << self.step);
         true
     }
 
     /// Records an answer other than 429.
     pub(crate) fn answered(&mut self, probe: bool) {
-        // ## Probing => Open
-        if probe && self.state == State::Probing {
+        // ## HalfOpen => Closed
+        if probe && self.state == State::HalfOpen {
             *self = Self { since: self.since, ..Self::default() };
         }
     }
 
     /// Records that the try brought no answer: it never left, or its answer was lost.
     pub(crate) fn unanswered(&mut self, probe: bool, now: Nanos) {
-        // ## Probing => Frozen
+        // ## HalfOpen => Open
         //
         // Nothing was learned. The pause is over all the same, so the next request tries at once.
-        if probe && self.state == State::Probing {
-            self.state = State::Frozen;
+        if probe && self.state == State::HalfOpen {
+            self.state = State::Open;
             self.until = now;
         }
     }
@@ -109,19 +112,19 @@ impl Freeze {
             .filter(|after| *after > 0)
             .map(|after| after.min(Self::LONGEST_PAUSE));
         if self.since > 0 && granted <= self.since {
-            if let (Some(asked), State::Frozen) = (asked, self.state) {
+            if let (Some(asked), State::Open) = (asked, self.state) {
                 self.until = self.until.max(now + asked);
             }
             return Verdict::Straggler;
         }
-        // ## Open => Frozen, Probing => Frozen
-        let again = probe && self.state == State::Probing;
+        // ## Closed => Open, HalfOpen => Open
+        let again = probe && self.state == State::HalfOpen;
         self.step = if again { (self.step + 1).min(Self::LONGEST_STEP) } else { 0 };
         let pause = asked.unwrap_or(Self::FIRST_PAUSE << self.step);
-        self.state = State::Frozen;
+        self.state = State::Open;
         self.since = now.max(1);
         self.until = now + pause;
-        Verdict::Stopped { pause, again }
+        Verdict::Opened { pause, again }
     }
 }
 
@@ -132,26 +135,30 @@ mod tests {
     const S: Nanos = 1_000_000_000;
 
     fn stopped(seconds: u64, again: bool) -> Verdict {
-        Verdict::Stopped { pause: seconds * S, again }
+        Verdict::Opened { pause: seconds * S, again }
     }
 
     #[test]
     fn pauses_double_up_to_eight_seconds_while_the_tries_fail() {
-        let mut freeze = Freeze::default();
+        let mut breaker = CircuitBreaker::default();
         let mut now = 10 * S;
-        assert_eq!(freeze.refused(9 * S, false, None, now), stopped(1, false));
+        assert_eq!(breaker.refused(9 * S, false, None, now), stopped(1, false));
         for (last, pause) in [(1, 2), (2, 4), (4, 8), (8, 8)] {
-            now = freeze.opens();
-            assert!(freeze.granted(now));
-            assert_eq!(freeze.opens(), now + last * S, "one try at a time, for as long as the pause was");
-            assert_eq!(freeze.refused(now, true, None, now), stopped(pause, true));
+            now = breaker.admits_at();
+            assert!(breaker.granted(now));
+            assert_eq!(
+                breaker.admits_at(),
+                now + last * S,
+                "one try at a time, for as long as the pause was"
+            );
+            assert_eq!(breaker.refused(now, true, None, now), stopped(pause, true));
         }
-        now = freeze.opens();
-        assert!(freeze.granted(now));
-        freeze.answered(true);
-        assert_eq!(freeze.opens(), 0);
+        now = breaker.admits_at();
+        assert!(breaker.granted(now));
+        breaker.answered(true);
+        assert_eq!(breaker.admits_at(), 0);
         assert_eq!(
-            freeze.refused(now, false, None, now + 1),
+            breaker.refused(now, false, None, now + 1),
             stopped(1, false),
             "a good try forgets the count"
         );
@@ -159,20 +166,20 @@ mod tests {
 
     #[test]
     fn refusals_of_one_burst_are_one_cause() {
-        let mut freeze = Freeze::default();
-        assert_eq!(freeze.refused(9 * S, false, None, 10 * S), stopped(1, false));
+        let mut breaker = CircuitBreaker::default();
+        assert_eq!(breaker.refused(9 * S, false, None, 10 * S), stopped(1, false));
         for _ in 0..9 {
-            assert_eq!(freeze.refused(9 * S, false, None, 10 * S + 5), Verdict::Straggler);
+            assert_eq!(breaker.refused(9 * S, false, None, 10 * S + 5), Verdict::Straggler);
         }
-        assert_eq!(freeze.opens(), 11 * S);
+        assert_eq!(breaker.admits_at(), 11 * S);
         let after = Some(Duration::from_secs(3));
-        assert_eq!(freeze.refused(9 * S, false, after, 10 * S), Verdict::Straggler);
-        assert_eq!(freeze.opens(), 13 * S, "but a longer pause asked for is kept");
+        assert_eq!(breaker.refused(9 * S, false, after, 10 * S), Verdict::Straggler);
+        assert_eq!(breaker.admits_at(), 13 * S, "but a longer pause asked for is kept");
     }
 
     #[test]
     fn retry_after_wins_up_to_a_minute_and_zero_says_nothing() {
-        let pause = |after| Freeze::default().refused(0, false, Some(Duration::from_secs(after)), S);
+        let pause = |after| CircuitBreaker::default().refused(0, false, Some(Duration::from_secs(after)), S);
         assert_eq!(pause(7), stopped(7, false));
         assert_eq!(pause(3_600), stopped(60, false));
         assert_eq!(pause(u64::MAX), stopped(60, false));
@@ -181,44 +188,44 @@ mod tests {
 
     #[test]
     fn a_try_without_an_answer_is_followed_by_the_next() {
-        let mut freeze = Freeze::default();
-        freeze.refused(0, false, None, S);
-        assert!(freeze.granted(2 * S));
-        freeze.unanswered(true, 2 * S + 5);
-        assert_eq!(freeze.opens(), 2 * S + 5);
-        assert!(freeze.granted(2 * S + 5));
+        let mut breaker = CircuitBreaker::default();
+        breaker.refused(0, false, None, S);
+        assert!(breaker.granted(2 * S));
+        breaker.unanswered(true, 2 * S + 5);
+        assert_eq!(breaker.admits_at(), 2 * S + 5);
+        assert!(breaker.granted(2 * S + 5));
     }
 
     #[test]
     fn a_try_whose_answer_is_late_has_a_pause_for_itself() {
-        let mut freeze = Freeze::default();
-        freeze.refused(0, false, None, S);
-        assert!(freeze.granted(2 * S));
-        assert_eq!(freeze.opens(), 3 * S);
-        assert!(freeze.granted(3 * S), "and then the next one tries");
-        assert_eq!(freeze.opens(), 4 * S);
-        assert_eq!(freeze.refused(2 * S, true, None, 3 * S + 5), stopped(2, true));
-        assert_eq!(freeze.refused(3 * S, true, None, 3 * S + 9), Verdict::Straggler, "tries of one pause");
-        assert!(freeze.granted(5 * S + 5));
-        freeze.answered(true);
-        assert_eq!(freeze.opens(), 0);
+        let mut breaker = CircuitBreaker::default();
+        breaker.refused(0, false, None, S);
+        assert!(breaker.granted(2 * S));
+        assert_eq!(breaker.admits_at(), 3 * S);
+        assert!(breaker.granted(3 * S), "and then the next one tries");
+        assert_eq!(breaker.admits_at(), 4 * S);
+        assert_eq!(breaker.refused(2 * S, true, None, 3 * S + 5), stopped(2, true));
+        assert_eq!(breaker.refused(3 * S, true, None, 3 * S + 9), Verdict::Straggler, "tries of one pause");
+        assert!(breaker.granted(5 * S + 5));
+        breaker.answered(true);
+        assert_eq!(breaker.admits_at(), 0);
     }
 
     #[test]
     fn a_refusal_from_before_the_pause_stops_nothing_once_it_is_over() {
-        let mut freeze = Freeze::default();
-        freeze.refused(0, false, None, S);
-        assert!(freeze.granted(2 * S));
-        freeze.answered(true);
-        assert_eq!(freeze.refused(S, false, None, 3 * S), Verdict::Straggler);
-        assert_eq!(freeze.opens(), 0);
+        let mut breaker = CircuitBreaker::default();
+        breaker.refused(0, false, None, S);
+        assert!(breaker.granted(2 * S));
+        breaker.answered(true);
+        assert_eq!(breaker.refused(S, false, None, 3 * S), Verdict::Straggler);
+        assert_eq!(breaker.admits_at(), 0);
     }
 
     #[test]
     fn a_pause_is_forgotten_a_minute_after_its_end() {
-        let mut freeze = Freeze::default();
-        freeze.refused(0, false, None, S);
-        assert!(!freeze.is_over(61 * S));
-        assert!(freeze.is_over(62 * S));
+        let mut breaker = CircuitBreaker::default();
+        breaker.refused(0, false, None, S);
+        assert!(!breaker.is_over(61 * S));
+        assert!(breaker.is_over(62 * S));
     }
 }

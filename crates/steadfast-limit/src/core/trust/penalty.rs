@@ -1,26 +1,69 @@
+use steadfast_spec::Lane;
+
 use crate::core::{
     time::Nanos,
-    trust::{circuit_breaker::Freeze, trust_level::Ladder},
+    trust::{circuit_breaker::CircuitBreaker, trust_level::TrustLevel},
 };
 
-/// The state that the 429s of one key leave: its pause, its ladder and its restrictions.
+/// The consequences of the 429s of one key: its pause, the trust in it and its restrictions.
 ///
-/// Boxed, because most keys never meet a 429. Such a key holds one pointer instead of a whole freeze, and one
-/// comparison shows that nothing holds it back.
+/// Boxed by its owner, because most keys never meet a 429. Such a key holds one pointer, and one comparison shows
+/// that nothing holds it back.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Caution {
-    pub(crate) freeze: Freeze,
-    pub(crate) ladder: Ladder,
+pub(crate) struct Penalty {
+    breaker: CircuitBreaker,
+    trust: TrustLevel,
     /// When the bulk lane may have its next slot, where it takes only every second.
-    pub(crate) bulk_opens: Nanos,
+    bulk_opens: Nanos,
     /// Until when the long windows count as spent, for the lanes that can wait.
-    pub(crate) full_until: Nanos,
+    full_until: Nanos,
 }
 
-impl Caution {
+impl Penalty {
+    pub(crate) fn breaker(&self) -> CircuitBreaker {
+        self.breaker
+    }
+
+    pub(crate) fn breaker_mut(&mut self) -> &mut CircuitBreaker {
+        &mut self.breaker
+    }
+
+    pub(crate) fn trust(&self) -> TrustLevel {
+        self.trust
+    }
+
+    pub(crate) fn trust_mut(&mut self) -> &mut TrustLevel {
+        &mut self.trust
+    }
+
+    /// Holds back the bulk lane until `until`.
+    pub(crate) fn hold_back_bulk(&mut self, until: Nanos) {
+        self.bulk_opens = until;
+    }
+
+    /// Counts the long windows as spent until `until`.
+    pub(crate) fn fill(&mut self, until: Nanos) {
+        self.full_until = self.full_until.max(until);
+    }
+
+    /// No longer counts the long windows as spent.
+    pub(crate) fn empty(&mut self) {
+        self.full_until = 0;
+    }
+
+    /// Returns until when the long windows count as spent.
+    pub(crate) fn full_until(&self) -> Nanos {
+        self.full_until
+    }
+
+    /// Returns until when `lane`, which can wait, is held back besides by the pause.
+    pub(crate) fn holds_back(&self, lane: Lane) -> Nanos {
+        if lane == Lane::Bulk { self.full_until.max(self.bulk_opens) } else { self.full_until }
+    }
+
     /// True if nothing is left to remember at `now`, in a zone that allows `limit`.
     pub(crate) fn is_over(&self, limit: u32, now: Nanos) -> bool {
-        self.freeze.is_over(now) && self.ladder.is_over(limit, now) && self.full_until <= now
+        self.breaker.is_over(now) && self.trust.is_over(limit, now) && self.full_until <= now
     }
 }
 
@@ -30,14 +73,15 @@ mod tests {
 
     #[test]
     fn it_lasts_as_long_as_the_longest_of_its_parts() {
-        let full = Caution { full_until: 7, ..Caution::default() };
+        let mut full = Penalty::default();
+        full.fill(7);
         assert!(!full.is_over(10, 6));
         assert!(full.is_over(10, 7));
-        let mut stopped = Caution::default();
-        stopped.freeze.refused(0, false, None, 1);
+        let mut stopped = Penalty::default();
+        stopped.breaker.refused(0, false, None, 1);
         assert!(!stopped.is_over(10, 7));
-        let mut taught = Caution::default();
-        taught.ladder.mismatch(false, 10, 1);
+        let mut taught = Penalty::default();
+        taught.trust.mismatch(false, 10, 1);
         assert!(!taught.is_over(10, 7));
     }
 }

@@ -13,13 +13,13 @@ pub(crate) enum Counting {
     Paced { burst: NonZeroU32 },
 }
 
-/// The position of one key's zone between trust and caution.
+/// The position of one key's zone between trust and penalty.
 ///
 /// Every 429 that the limiter's own log does not explain gets the same reaction, whatever its cause: another way of
 /// counting, a lowered limit, or another user of the same token. The first one spreads the requests, which is safe
 /// against every way of counting. A further one then means that the limit is lower than documented.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Ladder {
+pub(crate) struct TrustLevel {
     step: u8,
     /// How often the gateway has refused requests that only the log admits.
     strikes: u8,
@@ -40,7 +40,7 @@ pub(crate) struct Change {
     pub(crate) limit: bool,
 }
 
-impl Ladder {
+impl TrustLevel {
     /// The step at which requests are spread.
     const PACED: u8 = 2;
     /// The time without a refusal after which a zone moves one step up.
@@ -52,7 +52,7 @@ impl Ladder {
     /// The same after every further failure, and how long a failure is remembered.
     const MEMORY: Nanos = 60 * Self::CLEAN;
     /// How many requests may be unanswered when one leaves that only the log admits, including that one.
-    const TRIES: u32 = 3;
+    const MOST_OPTIMISTIC: u32 = 3;
 
     /// Returns how a window of a zone with `profile` is counted on this step. `spreads` is true if the step's
     /// spreading applies to the window and the request.
@@ -90,8 +90,8 @@ impl Ladder {
     ///
     /// An interpolating gateway refuses all such requests, and all of them leave before the first refusal is back.
     /// So a wrong guess costs at most this many: one, if the guess has been wrong before.
-    pub(crate) fn tries(self) -> u32 {
-        if self.strikes == 0 { Self::TRIES } else { 1 }
+    pub(crate) fn most_optimistic(self) -> u32 {
+        if self.strikes == 0 { Self::MOST_OPTIMISTIC } else { 1 }
     }
 
     /// True if enough time has passed by `now` to take back everything learned, in a zone that allows `limit`, and
@@ -104,15 +104,15 @@ impl Ladder {
     }
 
     /// Records a refusal that the limiter's own log does not explain, in a zone with the documented limit `limit`.
-    /// `tried` is true if requests that only the log admits were on their way.
-    pub(crate) fn mismatch(&mut self, tried: bool, limit: u32, now: Nanos) -> Change {
+    /// `optimistic` is true if requests that only the log admits were on their way.
+    pub(crate) fn mismatch(&mut self, optimistic: bool, limit: u32, now: Nanos) -> Change {
         let before = *self;
         if self.step < Self::PACED {
             // ## n => Paced
             //
             // The gateway counts in a way that this step is not safe against, or allows less than documented. A step
             // that is safe against every way of counting shows which.
-            self.strikes = self.strikes.saturating_add(u8::from(tried && self.step == 0));
+            self.strikes = self.strikes.saturating_add(u8::from(optimistic && self.step == 0));
             self.step = Self::PACED;
         } else if self.struck + Self::CLEAN > now {
             // ## Paced, N => Paced, N / 2
@@ -177,13 +177,13 @@ mod tests {
 
     #[test]
     fn o11_the_first_refusal_spreads_and_each_further_one_within_a_minute_halves() {
-        let mut ladder = Ladder::default();
-        assert_eq!(ladder.counting(ADAPTIVE, true), Counting::Log);
+        let mut trust = TrustLevel::default();
+        assert_eq!(trust.counting(ADAPTIVE, true), Counting::Log);
         let learned: Vec<_> = (0..6)
             .map(|n| {
-                ladder.mismatch(false, 10, n * SECOND);
-                assert_eq!(ladder.counting(ADAPTIVE, true), Counting::Paced { burst: BURST });
-                ladder.learned()
+                trust.mismatch(false, 10, n * SECOND);
+                assert_eq!(trust.counting(ADAPTIVE, true), Counting::Paced { burst: BURST });
+                trust.learned()
             })
             .collect();
         assert_eq!(learned, [None, Some(5), Some(2), Some(1), Some(1), Some(1)]);
@@ -191,28 +191,28 @@ mod tests {
 
     #[test]
     fn o11_a_refusal_after_a_minute_without_one_halves_nothing() {
-        let mut ladder = Ladder::default();
-        ladder.mismatch(false, 10, 0);
-        assert_eq!(ladder.mismatch(false, 10, MINUTE), Change::default());
-        assert_eq!((ladder.learned(), ladder.step()), (None, 2));
-        assert_eq!(ladder.mismatch(false, 10, 2 * MINUTE - 1), Change { limit: true, step: false });
+        let mut trust = TrustLevel::default();
+        trust.mismatch(false, 10, 0);
+        assert_eq!(trust.mismatch(false, 10, MINUTE), Change::default());
+        assert_eq!((trust.learned(), trust.step()), (None, 2));
+        assert_eq!(trust.mismatch(false, 10, 2 * MINUTE - 1), Change { limit: true, step: false });
     }
 
     #[test]
     fn o11_trust_returns_by_one_request_in_15_seconds_and_then_a_step_a_minute() {
-        let mut ladder = Ladder::default();
-        ladder.mismatch(false, 4, 0);
-        ladder.mismatch(false, 4, 0);
-        assert_eq!(ladder.learned(), Some(2));
-        assert!(!ladder.is_over(4, 150 * SECOND - 1) && ladder.is_over(4, 150 * SECOND));
-        assert_eq!(ladder.clean(ADAPTIVE, 4, 15 * SECOND - 1), Change::default());
+        let mut trust = TrustLevel::default();
+        trust.mismatch(false, 4, 0);
+        trust.mismatch(false, 4, 0);
+        assert_eq!(trust.learned(), Some(2));
+        assert!(!trust.is_over(4, 150 * SECOND - 1) && trust.is_over(4, 150 * SECOND));
+        assert_eq!(trust.clean(ADAPTIVE, 4, 15 * SECOND - 1), Change::default());
         for (at, learned) in [(15, Some(3)), (29, Some(3)), (30, None)] {
-            ladder.clean(ADAPTIVE, 4, at * SECOND);
-            assert_eq!(ladder.learned(), learned, "after {at} s");
+            trust.clean(ADAPTIVE, 4, at * SECOND);
+            assert_eq!(trust.learned(), learned, "after {at} s");
         }
         for (at, step) in [(89, 2), (90, 1), (149, 1), (150, 0)] {
-            ladder.clean(ADAPTIVE, 4, at * SECOND);
-            assert_eq!(ladder.step(), step, "after {at} s");
+            trust.clean(ADAPTIVE, 4, at * SECOND);
+            assert_eq!(trust.step(), step, "after {at} s");
         }
     }
 
@@ -225,46 +225,46 @@ mod tests {
             (Profile::Universal, Counting::Universal, Counting::Universal),
             (Profile::Paced { burst: BURST }, paced, paced),
         ] {
-            let mut ladder = Ladder::default();
-            assert_eq!(ladder.counting(profile, true), own);
-            ladder.mismatch(false, 10, 0);
-            assert_eq!(ladder.counting(profile, true), paced);
-            assert_ne!(ladder.counting(profile, false), Counting::Log);
-            ladder.clean(profile, 10, MINUTE);
-            assert_eq!(ladder.counting(profile, true), between);
-            ladder.clean(profile, 10, 2 * MINUTE);
-            assert_eq!((ladder.counting(profile, true), ladder.step()), (own, 0));
+            let mut trust = TrustLevel::default();
+            assert_eq!(trust.counting(profile, true), own);
+            trust.mismatch(false, 10, 0);
+            assert_eq!(trust.counting(profile, true), paced);
+            assert_ne!(trust.counting(profile, false), Counting::Log);
+            trust.clean(profile, 10, MINUTE);
+            assert_eq!(trust.counting(profile, true), between);
+            trust.clean(profile, 10, 2 * MINUTE);
+            assert_eq!((trust.counting(profile, true), trust.step()), (own, 0));
         }
     }
 
     #[test]
     fn a_log_that_failed_is_tried_again_with_one_request_and_ever_more_rarely() {
-        let mut ladder = Ladder::default();
-        assert_eq!(ladder.tries(), 3);
+        let mut trust = TrustLevel::default();
+        assert_eq!(trust.most_optimistic(), 3);
         let mut now = MINUTE;
         for minutes in [1, 10, 60, 60] {
-            ladder.mismatch(true, 10, now);
-            assert_eq!((ladder.step(), ladder.tries()), (2, 1));
+            trust.mismatch(true, 10, now);
+            assert_eq!((trust.step(), trust.most_optimistic()), (2, 1));
             now += MINUTE;
-            assert!(ladder.clean(ADAPTIVE, 10, now).step);
-            assert!(!ladder.clean(ADAPTIVE, 10, now + minutes * MINUTE - 1).step);
-            assert!(!ladder.is_over(10, now + 59 * MINUTE - 1), "it is remembered while nobody asks");
+            assert!(trust.clean(ADAPTIVE, 10, now).step);
+            assert!(!trust.clean(ADAPTIVE, 10, now + minutes * MINUTE - 1).step);
+            assert!(!trust.is_over(10, now + 59 * MINUTE - 1), "it is remembered while nobody asks");
             now += minutes * MINUTE;
-            assert!(ladder.clean(ADAPTIVE, 10, now).step);
-            assert_eq!((ladder.step(), ladder.tries()), (0, 1));
+            assert!(trust.clean(ADAPTIVE, 10, now).step);
+            assert_eq!((trust.step(), trust.most_optimistic()), (0, 1));
         }
-        ladder.clean(ADAPTIVE, 10, now + 60 * MINUTE - 1);
-        assert_eq!(ladder.tries(), 1);
-        assert!(!ladder.clean(ADAPTIVE, 10, now + 60 * MINUTE).step, "there is no step up from the first");
-        assert_eq!(ladder.tries(), 3, "an hour without a failure");
+        trust.clean(ADAPTIVE, 10, now + 60 * MINUTE - 1);
+        assert_eq!(trust.most_optimistic(), 1);
+        assert!(!trust.clean(ADAPTIVE, 10, now + 60 * MINUTE).step, "there is no step up from the first");
+        assert_eq!(trust.most_optimistic(), 3, "an hour without a failure");
     }
 
     #[test]
     fn a_refusal_that_no_try_explains_is_no_strike() {
-        let mut ladder = Ladder::default();
-        ladder.mismatch(false, 10, 0);
-        assert_eq!((ladder.step(), ladder.tries()), (2, 3));
-        ladder.mismatch(true, 10, 1);
-        assert_eq!((ladder.step(), ladder.tries()), (2, 3), "only the first step goes by the log");
+        let mut trust = TrustLevel::default();
+        trust.mismatch(false, 10, 0);
+        assert_eq!((trust.step(), trust.most_optimistic()), (2, 3));
+        trust.mismatch(true, 10, 1);
+        assert_eq!((trust.step(), trust.most_optimistic()), (2, 3), "only the first step goes by the log");
     }
 }

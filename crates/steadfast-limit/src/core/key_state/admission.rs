@@ -1,0 +1,238 @@
+use std::borrow::Cow;
+
+use steadfast_spec::Lane;
+
+use super::KeyState;
+use crate::core::{
+    count::{paced, universal},
+    lanes::{is_exempt, is_paced, must_get_out},
+    rules::{Bound, Rules, profile::Profile},
+    spent::stamps::Stamps,
+    time::Nanos,
+    trust::trust_level::Counting,
+};
+
+/// The question that [`KeyState::earliest`] answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// When can a request be granted, after this many others, if nothing happens until then?
+    Next { ahead: u32 },
+    /// When would the windows have room if every request on its way were gone and none waited?
+    Alone,
+    /// When would a gateway that interpolates between windows have room, without reserves?
+    Interpolated,
+}
+
+/// The requests without an answer, as far as they hold back one lane.
+struct Unanswered<'a> {
+    /// Each of these counts as answered at its instant.
+    stamps: Cow<'a, [Nanos]>,
+    /// This many more count until they are answered.
+    busy: u32,
+}
+
+/// The admission rule. It reads the state and changes nothing.
+impl KeyState {
+    /// True if a request of `lane` can be granted at `now` without counting. If not, ask [`earliest`](Self::earliest).
+    ///
+    /// A window has room if every stamp that could fill it is older than its rule looks back.
+    pub(crate) fn is_clear(&self, rules: &Rules, lane: Lane, now: Nanos) -> bool {
+        self.penalty.is_none()
+            && self.lost.is_empty()
+            && self.queue.is_none()
+            && (!is_paced(lane) || self.pacer.as_ref().is_none_or(|pacer| pacer.opens() <= now))
+            && rules.bounds.iter().all(|bound| {
+                let most = bound.ceilings[lane as usize].min(bound.at_once);
+                most.checked_sub(self.in_flight.len() + 1).is_some_and(|room| {
+                    let kth = self.log.kth_latest(room as usize + 1, rules.unit);
+                    kth.is_none_or(|stamp| stamp + bound.reach <= now)
+                })
+            })
+    }
+
+    /// Returns the first instant for a request of `lane`, as `mode` asks. `None` if something must happen first: an
+    /// answer, or a request given up.
+    ///
+    /// An instant not after `now` means that there is room now.
+    pub(crate) fn earliest(
+        &self,
+        rules: &Rules,
+        lane: Lane,
+        mode: Mode,
+        strict: bool,
+        now: Nanos,
+        scratch: &mut Vec<Nanos>,
+    ) -> Option<Nanos> {
+        let mut windows = |unanswered: Unanswered<'_>| {
+            let stamps = Stamps::new(&self.log, rules.unit, &unanswered.stamps);
+            rules.bounds.iter().enumerate().try_fold(0, |opens: Nanos, (place, bound)| {
+                let (counting, allowed) = self.counted(rules, place, lane, mode);
+                bound_opens(bound, counting, stamps, allowed, unanswered.busy, now, scratch)
+                    .map(|at| opens.max(at))
+            })
+        };
+        let lost = |busy| Unanswered { stamps: self.lost_for(lane, strict).into(), busy };
+        match mode {
+            Mode::Alone => windows(lost(0)),
+            Mode::Interpolated => windows(self.unanswered(lane, strict, Nanos::MAX)),
+            Mode::Next { ahead } => {
+                let mut patient = self.unanswered(lane, strict, Nanos::MAX);
+                patient.busy = patient.busy.saturating_add(ahead);
+                let patient = windows(patient);
+                // As future stamps, requests on their way fill a bucket until then. Counted as busy, they may leave
+                // room now.
+                let is_paced = matches!(self.counting(rules.profile, 0, lane), Counting::Paced { .. });
+                let answered = (is_paced && is_exempt(lane, strict))
+                    .then(|| windows(lost(self.in_flight.len().saturating_add(ahead))))
+                    .flatten();
+                let paused = self.penalty.as_ref().map_or(0, |penalty| penalty.breaker().admits_at());
+                let opens = patient.into_iter().chain(answered).min()?;
+                Some(opens.max(paused).max(self.held_back(lane)))
+            }
+        }
+    }
+
+    /// True if the log admits a request of `lane` at `now` and an interpolating gateway might refuse it. Such a
+    /// request tests the log for all requests behind it.
+    pub(crate) fn is_optimistic(
+        &self,
+        rules: &Rules,
+        lane: Lane,
+        strict: bool,
+        now: Nanos,
+        scratch: &mut Vec<Nanos>,
+    ) -> bool {
+        matches!(rules.profile, Profile::Adaptive { .. })
+            && self.counting(rules.profile, 0, lane) == Counting::Log
+            && self
+                .earliest(rules, lane, Mode::Interpolated, strict, now, scratch)
+                .is_none_or(|opens| opens > now)
+    }
+
+    /// Returns the earliest instant at which the log would admit a request of `lane`, if all requests on their way
+    /// were answered now and none of the `ahead` before it gave up.
+    pub(crate) fn estimate(&self, rules: &Rules, lane: Lane, ahead: u32, strict: bool, now: Nanos) -> Nanos {
+        let unanswered = self.unanswered(lane, strict, now);
+        let stamps = Stamps::new(&self.log, rules.unit, &unanswered.stamps);
+        let busy = unanswered.busy as usize;
+        let learned = self.trust().learned();
+        let windows = rules.bounds.iter().enumerate().map(|(place, bound)| {
+            let (_, ceiling) = rules.allows(place, lane, learned);
+            // A whole window's worth of requests ahead adds a whole window of waiting.
+            let (rounds, ahead) = (ahead / ceiling, (ahead % ceiling) as usize);
+            let held = stamps.held(now, bound.period);
+            let spent = held + busy + ahead;
+            let frees = match (spent + 1).checked_sub(ceiling as usize) {
+                None | Some(0) => now,
+                Some(nth) if nth <= held => {
+                    stamps.kth_latest(held + 1 - nth).map_or(now, |stamp| stamp + bound.period)
+                }
+                Some(_) => now + bound.period,
+            };
+            frees + u64::from(rounds) * bound.period
+        });
+        let paused = self.paused_until(now).unwrap_or(0);
+        windows.fold(now, Nanos::max).max(paused).max(self.held_back(lane))
+    }
+
+    /// True if a 429 for a request of `lane` granted at `now` would say nothing of the others.
+    pub(crate) fn is_lenient(&self, rules: &Rules, lane: Lane, strict: bool, now: Nanos) -> bool {
+        // Requests without an answer hold back the lower lanes longer than this one.
+        let shortest = rules.bounds.first().map_or(0, |bound| bound.period);
+        let overdue = |granted: &Nanos| granted + Self::PATIENCE + shortest <= now;
+        let passes = is_exempt(lane, strict)
+            && (!self.lost.is_empty() || self.in_flight.granted().first().is_some_and(overdue));
+        // Critical requests keep the documented limit, unspread.
+        passes || lane == Lane::Critical && self.trust().spreads()
+    }
+
+    /// Returns how the window at `place` is counted for the answer to `mode`, and how much `lane` may fill of it: of
+    /// the limit, and of its ceiling.
+    fn counted(&self, rules: &Rules, place: usize, lane: Lane, mode: Mode) -> (Counting, (u32, u32)) {
+        let allowed = || rules.allows(place, lane, self.trust().learned());
+        match mode {
+            Mode::Next { .. } => (self.counting(rules.profile, place, lane), allowed()),
+            Mode::Alone => (self.trusted(rules.profile, place, lane), allowed()),
+            Mode::Interpolated => {
+                let limit = rules.bounds[place].limit;
+                (Counting::Universal, (limit, limit))
+            }
+        }
+    }
+
+    /// Returns how the window at `place` (0 is the shortest) is counted for the next request of `lane`.
+    fn counting(&self, profile: Profile, place: usize, lane: Lane) -> Counting {
+        match self.trusted(profile, place, lane) {
+            // If the gateway does not go by the log, it refuses all of these at once. Risk no more.
+            Counting::Log
+                if profile != Profile::WindowLog
+                    && self.in_flight.len() >= self.trust().most_optimistic() =>
+            {
+                Counting::Universal
+            }
+            counting => counting,
+        }
+    }
+
+    /// Returns the same, whatever is on its way.
+    fn trusted(&self, profile: Profile, place: usize, lane: Lane) -> Counting {
+        self.trust().counting(profile, place == 0 && lane != Lane::Critical)
+    }
+
+    /// Returns the lost requests that hold back `lane`, each as the instant from which its window counts.
+    fn lost_for(&self, lane: Lane, strict: bool) -> &[Nanos] {
+        if is_exempt(lane, strict) { self.lost.given_up() } else { self.lost.counted() }
+    }
+
+    /// Returns the requests without an answer that hold back `lane`. For an exempt lane, each on its way counts as
+    /// given up when its patience ends, or at `latest` if that is earlier. For all others they are busy.
+    fn unanswered(&self, lane: Lane, strict: bool, latest: Nanos) -> Unanswered<'_> {
+        let lost = self.lost_for(lane, strict);
+        if !is_exempt(lane, strict) || self.in_flight.is_empty() {
+            return Unanswered { stamps: lost.into(), busy: self.in_flight.len() };
+        }
+        let given_up = |granted: &Nanos| (granted + Self::PATIENCE).min(latest);
+        let mut all: Vec<_> =
+            lost.iter().copied().chain(self.in_flight.granted().iter().map(given_up)).collect();
+        // Two ascending runs, which the stable sort merges.
+        all.sort();
+        Unanswered { stamps: all.into(), busy: 0 }
+    }
+
+    /// Returns until when something other than its windows and a pause holds back `lane`.
+    fn held_back(&self, lane: Lane) -> Nanos {
+        let penalty = self.penalty.as_ref().filter(|_| !must_get_out(lane));
+        let full = penalty.map_or(0, |penalty| penalty.holds_back(lane));
+        let paced = self.pacer.as_ref().filter(|_| is_paced(lane)).map_or(0, |pacer| pacer.opens());
+        full.max(paced)
+    }
+}
+
+/// Returns the same as [`KeyState::earliest`], for one window with the given limit and ceiling.
+fn bound_opens(
+    bound: &Bound,
+    counting: Counting,
+    stamps: Stamps<'_>,
+    (limit, ceiling): (u32, u32),
+    busy: u32,
+    now: Nanos,
+    scratch: &mut Vec<Nanos>,
+) -> Option<Nanos> {
+    // How many stamps may still be younger than the period when the request is granted.
+    let room = ceiling.checked_sub(busy.checked_add(1)?)?;
+    let log = stamps.kth_latest(room as usize + 1).map_or(0, |stamp| stamp + bound.period);
+    match counting {
+        Counting::Log => Some(log),
+        // No content of the neighbouring window makes the count exceed the room.
+        Counting::Universal if log + bound.period <= now => Some(log),
+        Counting::Universal => {
+            stamps.since(now, 2 * bound.period, scratch);
+            Some(universal::earliest(scratch, bound.period, u64::from(room), log.max(now)))
+        }
+        Counting::Paced { burst } => {
+            let burst = burst.get().min(limit / 2).max(1);
+            let interval = paced::interval(bound, limit, burst);
+            paced::earliest(stamps.iter(), interval, burst.into(), busy.into()).map(|paced| paced.max(log))
+        }
+    }
+}

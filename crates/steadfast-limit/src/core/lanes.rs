@@ -1,0 +1,17 @@
+use steadfast_spec::Lane;
+
+/// True for the lanes that get a trader out of a position or tell whether there is one. Requests without an answer
+/// hold these back for little more than a window.
+pub(crate) fn must_get_out(lane: Lane) -> bool {
+    lane <= Lane::Verification
+}
+
+/// True if requests without an answer hold back `lane` for little more than a window.
+pub(crate) fn is_exempt(lane: Lane, strict: bool) -> bool {
+    !strict && must_get_out(lane)
+}
+
+/// True for the lanes that can wait and are spread over the long windows.
+pub(crate) fn is_paced(lane: Lane) -> bool {
+    lane >= Lane::Normal || lane == Lane::Verification
+}
