@@ -5,6 +5,7 @@
 pub(crate) mod count;
 pub(crate) mod decision;
 pub(crate) mod event;
+pub(crate) mod key_record;
 pub(crate) mod key_set;
 pub(crate) mod key_state;
 pub(crate) mod lanes;

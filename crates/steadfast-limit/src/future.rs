@@ -12,13 +12,13 @@ use tower_service::Service;
 use crate::{
     core::decision::{Answer, Loss},
     error::Refusal,
-    shell::{acquire::Acquire, demotable::Watched, permit::Permit},
+    shell::{acquire::Acquire, permit::Permit, watched_route::WatchedRoute},
 };
 
 /// A request for a permit, and what the future needs besides.
 pub(crate) struct Asked {
     pub(crate) acquire: Acquire,
-    pub(crate) watched: Option<Watched>,
+    pub(crate) watched: Option<WatchedRoute>,
     /// The instant by which the request must have left.
     pub(crate) send_by: Option<Instant>,
     /// True if the transport ends the connection of a dropped call.
@@ -40,7 +40,7 @@ pin_project! {
         #[pin]
         state: State<S, B, S::Future>,
         permit: Option<Permit>,
-        watched: Option<Watched>,
+        watched: Option<WatchedRoute>,
     }
 }
 
@@ -153,7 +153,7 @@ fn in_time(now: Instant, send_by: Option<Instant>) -> Result<(), BoxError> {
 }
 
 /// Ends the permit according to the answer.
-fn settle<R>(permit: Permit, watched: Option<Watched>, answer: &Result<Response<R>, BoxError>) {
+fn settle<R>(permit: Permit, watched: Option<WatchedRoute>, answer: &Result<Response<R>, BoxError>) {
     match answer {
         Ok(response) if response.extensions().get() == Some(&Fate::NeverLeft) => permit.refund(),
         Ok(response) if response.status() == StatusCode::TOO_MANY_REQUESTS => {

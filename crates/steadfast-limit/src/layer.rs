@@ -64,6 +64,14 @@ pub struct RateLimitLayer<Z = ByRoute> {
     ends_when_dropped: bool,
 }
 
+impl ZoneLimiter {
+    /// Returns a layer that takes a permit for every request.
+    #[must_use]
+    pub fn layer(&self) -> RateLimitLayer {
+        RateLimitLayer::new(self.clone())
+    }
+}
+
 impl RateLimitLayer {
     /// Makes a layer over `limiter` that takes a request's zones from its route.
     #[must_use]

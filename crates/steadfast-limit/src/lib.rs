@@ -67,9 +67,9 @@
 //! 7. **No wait in vain.** A request that could not leave before its deadline, or that finds its lane's queue full,
 //!    is refused at once with a [`Refusal`].
 //! 8. **A 429 all the same**, caused by another program on the same token, stops its zone for 1, 2, 4, then 8
-//!    seconds, or for the time in `Retry-After` up to a minute. Then the foremost request tries before all others go
+//!    seconds, or for the time in `Retry-After` up to a minute. Then the foremost request probes before all others go
 //!    on. If it is refused too, the windows longer than the pause count as spent, except for cancels and
-//!    verifications, which try after each pause. For the reaction to a 429 that the limiter's own log does not
+//!    verifications, which probe after each pause. For the reaction to a 429 that the limiter's own log does not
 //!    explain, see [`Profile`].
 //!
 //! [`explained`] shows why this is safe, with numbers and without formulas.

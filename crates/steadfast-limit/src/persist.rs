@@ -3,8 +3,7 @@
 pub(crate) mod clocks;
 pub(crate) mod cold_start;
 pub(crate) mod journal;
-mod keeper;
 mod pending;
 pub(crate) mod record;
-pub(crate) mod restart;
+pub(crate) mod resume;
 pub(crate) mod spent;

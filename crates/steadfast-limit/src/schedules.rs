@@ -182,12 +182,12 @@ fn impatient() -> u32 {
 }
 
 #[test]
-fn everybody_who_waits_is_served() {
+fn each_waiter_is_served() {
     explore(|| storm(4, 3, one_zone, patient));
 }
 
 #[test]
-fn whoever_gives_up_leaves_nothing_and_hands_on_what_it_was_given() {
+fn one_that_gives_up_leaves_nothing_and_hands_on_its_slot() {
     explore(|| storm(5, 2, one_zone, impatient));
 }
 

@@ -2,10 +2,14 @@
 
 pub(crate) mod acquire;
 pub(crate) mod builder;
-pub(crate) mod demotable;
 pub(crate) mod hand_off;
 mod owners;
 pub(crate) mod permit;
+mod restart;
+pub(crate) mod shared;
 pub(crate) mod sync;
+pub(crate) mod watched_route;
+mod writer;
+pub(crate) mod zone_keys;
 pub(crate) mod zone_limiter;
 pub(crate) mod zone_settings;

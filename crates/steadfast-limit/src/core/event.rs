@@ -9,14 +9,14 @@ use crate::core::snapshot::WindowUse;
 #[non_exhaustive]
 pub enum Event {
     /// The gateway answered 429: the zone stops for all lanes.
-    Frozen {
+    Paused {
         /// The zone.
         zone: Zone,
         /// The key, as in [`ZoneSnapshot`](crate::ZoneSnapshot).
         key: u64,
         /// The length of the pause.
         pause: Duration,
-        /// True if the try after a pause was refused again.
+        /// True if the probe after a pause was refused again.
         again: bool,
     },
     /// The gateway answered 429 although the limiter's own log kept every limit.
@@ -102,7 +102,7 @@ pub enum NextStart {
 impl Event {
     pub(crate) fn log(&self) {
         match self {
-            Self::Frozen { zone, pause, again, .. } => {
+            Self::Paused { zone, pause, again, .. } => {
                 tracing::warn!(%zone, ?pause, again, "zone stopped after a 429");
             }
             Self::ModelMismatch { zone, ours, .. } => {

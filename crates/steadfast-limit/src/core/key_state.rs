@@ -6,7 +6,7 @@ use steadfast_spec::Lane;
 
 pub(crate) use self::admission::Mode;
 use crate::core::{
-    count::pacer::Pacer,
+    count::{paced, pacer::Pacer},
     decision::{Share, ZoneId},
     lanes::is_paced,
     queue::{Place, Queue},
@@ -104,7 +104,7 @@ impl KeyState {
         let mut probe = false;
         if let Some(penalty) = &mut self.penalty {
             if lane == Lane::Bulk {
-                penalty.hold_back_bulk(now + rules.every_second(lane, learned));
+                penalty.hold_back_bulk(now + paced::every_second(rules, lane, learned));
             }
             probe = penalty.breaker_mut().granted(now);
         }

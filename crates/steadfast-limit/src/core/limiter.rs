@@ -24,7 +24,6 @@ mod key_table;
 mod restart;
 mod waiters;
 
-pub(crate) use self::restart::Kept;
 use self::{key_table::KeyTable, waiters::Waiters};
 
 /// Decides, for every zone and key, which request may be sent and when.
@@ -352,7 +351,7 @@ impl Limiter {
             in_flight: state.on_their_way(),
             lost: state.lost(),
             windows: state.uses(rules, now),
-            frozen_for: state.paused_until(now).map(|until| Duration::from_nanos(until - now)),
+            paused_for: state.paused_until(now).map(|until| Duration::from_nanos(until - now)),
             step: state.trust().step(),
             lanes: Lane::ALL.map(|lane| LaneSnapshot {
                 lane,

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_waits_knows_how_many_are_ahead() {
+    fn a_waiter_knows_how_many_are_ahead() {
         let mut queue = Queue::default();
         // A request at the head of its lane has a negative turn.
         let order = [(Lane::Critical, 4), (Lane::Trading, -3), (Lane::Trading, 1), (Lane::Bulk, -5)];

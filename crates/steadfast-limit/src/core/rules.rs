@@ -8,7 +8,6 @@ use steadfast_spec::{Lane, Scope, Zone};
 
 use crate::{
     core::{
-        count::paced,
         rules::{
             ceilings::{Ceilings, LANES},
             profile::Profile,
@@ -119,20 +118,6 @@ impl Rules {
         match learned.filter(|_| place == 0 && lane != Lane::Critical) {
             Some(limit) => (limit, self.ceilings.ceiling(lane, limit).max(1)),
             None => (bound.limit, bound.ceilings[lane as usize]),
-        }
-    }
-
-    /// Returns the least distance between two requests of `lane` where too little of the limit is left for reserves:
-    /// bulk then takes at most every second slot.
-    pub(crate) fn every_second(&self, lane: Lane, learned: Option<u32>) -> Nanos {
-        let is_shared = |bound: &Bound| bound.ceilings[lane as usize] < bound.limit;
-        match (learned, self.bounds.first()) {
-            (Some(limit), Some(bound))
-                if lane == Lane::Bulk && is_shared(bound) && Ceilings::vanish(limit) =>
-            {
-                2 * paced::interval(bound, limit, 1)
-            }
-            _ => 0,
         }
     }
 

@@ -1,6 +1,10 @@
 use std::fmt::Write;
 
-use crate::{core::time::Nanos, persist::clocks::Written, request::keys::Seed};
+use crate::{
+    core::{key_record::KeyRecord, limiter::Limiter, time::Nanos},
+    persist::clocks::Written,
+    request::keys::Seed,
+};
 
 /// The content of a journal: what each key had spent at one instant of the wall clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,6 +107,18 @@ impl Record {
 }
 
 impl Entry {
+    /// Returns what every key of `core` has spent at `now`.
+    pub(crate) fn all_of(core: &mut Limiter, now: Nanos) -> Vec<Self> {
+        let zones: Vec<_> = core.zones().map(|(zone, _)| zone).collect();
+        let entry = |kept: KeyRecord| Self {
+            zone: zones[usize::from(kept.zone.0)].as_str().to_owned(),
+            key: kept.key,
+            closed_for: kept.closed_for,
+            stamps: kept.stamps,
+        };
+        core.export_all(now).into_iter().map(entry).collect()
+    }
+
     fn decode(line: &str) -> Option<Self> {
         let mut words = line.splitn(4, ' ');
         let key = hex(words.next()?)?;

@@ -1,5 +1,6 @@
 use std::{
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
@@ -9,16 +10,15 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::{
     core::{
-        decision::{Ask, Decision, WaiterId, ZoneId},
-        key_set::MOST_ZONES,
+        decision::{Ask, Decision, WaiterId},
         time::Nanos,
     },
     error::Refusal,
-    shell::{permit::Permit, zone_limiter::ZoneLimiter},
+    shell::{permit::Permit, shared::Shared, zone_keys::ZoneKeys},
 };
 
 pin_project! {
-    /// Waits for a [`Permit`]; made by [`ZoneLimiter::acquire`].
+    /// Waits for a [`Permit`]; made by [`ZoneLimiter::acquire`](crate::ZoneLimiter::acquire).
     ///
     /// Needs a tokio runtime with its timer enabled. Polled again after it has resolved, it asks for another permit.
     ///
@@ -33,7 +33,7 @@ pin_project! {
     #[must_use = "futures do nothing unless polled"]
     pub struct Acquire {
         ticket: Ticket,
-        zones: Result<Zones, Refusal>,
+        zones: Result<ZoneKeys, Refusal>,
         lane: Lane,
         deadline: Option<Nanos>,
         head_of_lane: bool,
@@ -43,15 +43,15 @@ pin_project! {
 }
 
 impl Acquire {
-    pub(crate) fn new(limiter: ZoneLimiter, zones: Result<Zones, Refusal>, lane: Lane) -> Self {
-        let ticket = Ticket { limiter, waiter: None };
+    pub(crate) fn new(shared: Arc<Shared>, zones: Result<ZoneKeys, Refusal>, lane: Lane) -> Self {
+        let ticket = Ticket { shared, waiter: None };
         Self { ticket, zones, lane, deadline: None, head_of_lane: false, alarm: None }
     }
 
     /// Refuses the request, at once if possible, if it cannot be granted by `deadline`. Of several deadlines the
     /// earliest counts.
     pub fn deadline(mut self, deadline: Instant) -> Self {
-        let deadline = self.ticket.limiter.nanos(deadline);
+        let deadline = self.ticket.shared.nanos(deadline);
         self.deadline = Some(self.deadline.map_or(deadline, |earlier| earlier.min(deadline)));
         self
     }
@@ -78,7 +78,7 @@ impl Acquire {
         cx: &mut Context<'_>,
     ) -> Poll<Result<(Permit, Instant), Refusal>> {
         let mut this = self.project();
-        let Ticket { limiter, waiter: place } = this.ticket;
+        let Ticket { shared, waiter: place } = this.ticket;
         let zones = match this.zones {
             Ok(zones) => zones,
             Err(refusal) => return Poll::Ready(Err(refusal.clone())),
@@ -92,14 +92,14 @@ impl Acquire {
             };
             let now = Instant::now();
             let (decision, looks_at, events) =
-                limiter.hand_off().poll(place, &ask, cx.waker(), limiter.nanos(now));
+                shared.hand_off().poll(place, &ask, cx.waker(), shared.nanos(now));
             // The permit is owned from here on, whatever an observer does.
             let decision = match decision {
-                Decision::Granted(grant) => Ok(Ok(Permit::new(limiter.clone(), grant))),
+                Decision::Granted(grant) => Ok(Ok(Permit::new(Arc::clone(shared), grant))),
                 Decision::Refused(refusal) => Ok(Err(refusal)),
                 Decision::Queued { alarm, .. } => Err(alarm.map_or(looks_at, |alarm| alarm.min(looks_at))),
             };
-            limiter.report_all(&events);
+            shared.report_all(&events);
             let alarm = match decision {
                 // An observer may have taken a while.
                 Ok(granted) => {
@@ -108,7 +108,7 @@ impl Acquire {
                 }
                 Err(alarm) => alarm,
             };
-            let alarm = limiter.instant(alarm);
+            let alarm = shared.instant(alarm);
             match this.alarm.as_mut().as_pin_mut() {
                 Some(sleep) if sleep.deadline() == alarm => {}
                 Some(sleep) => sleep.reset(alarm),
@@ -125,36 +125,16 @@ impl Acquire {
 /// A place in the queues. Dropping it leaves them.
 #[derive(Debug)]
 struct Ticket {
-    limiter: ZoneLimiter,
+    shared: Arc<Shared>,
     waiter: Option<WaiterId>,
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
         if let Some(waiter) = self.waiter {
-            let now = self.limiter.nanos(Instant::now());
-            let events = self.limiter.hand_off().leave(waiter, now);
-            self.limiter.report_all(&events);
+            let now = self.shared.nanos(Instant::now());
+            let events = self.shared.hand_off().leave(waiter, now);
+            self.shared.report_all(&events);
         }
-    }
-}
-
-/// The zones and keys of one request, stored inline.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Zones {
-    all: [(ZoneId, u64); MOST_ZONES],
-    len: usize,
-}
-
-impl Zones {
-    pub(crate) fn push(&mut self, zone: (ZoneId, u64)) -> Result<(), Refusal> {
-        let place = self.all.get_mut(self.len).ok_or(Refusal::TooManyZones { most: MOST_ZONES })?;
-        *place = zone;
-        self.len += 1;
-        Ok(())
-    }
-
-    pub(crate) fn as_slice(&self) -> &[(ZoneId, u64)] {
-        &self.all[..self.len]
     }
 }

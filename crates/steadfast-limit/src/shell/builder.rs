@@ -13,12 +13,12 @@ use crate::{
         trust::demotion::Demotions,
     },
     error::InvalidLimiter,
-    persist::{clocks::Clocks, cold_start::ColdStart},
-    shell::zone_limiter::ZoneLimiter,
+    persist::{clocks::Clocks, cold_start::ColdStart, resume::Beginning},
+    shell::{
+        shared::{Observer, Shared},
+        zone_limiter::ZoneLimiter,
+    },
 };
-
-/// A callback for events.
-pub(crate) type Observer = Arc<dyn Fn(&Event) + Send + Sync>;
 
 /// Configures a [`ZoneLimiter`], zone by zone.
 ///
@@ -56,6 +56,23 @@ pub struct Builder {
     wall_clock: WallClock,
     boot_clock: BootClock,
     observer: Option<Observer>,
+}
+
+impl ZoneLimiter {
+    /// Returns a builder without zones.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    /// Returns a limiter with the five zones of the service's own table (§8) and default settings.
+    #[must_use]
+    pub fn preset() -> Self {
+        // The table is a constant, and a test builds it with every check.
+        let rules = zones().iter().filter_map(|row| Rules::new(&Quota::preset(row)).ok()).collect();
+        let core = Limiter::new(rules, Settings::default());
+        Self::new(Shared::new(core, Beginning::Asks, None))
+    }
 }
 
 impl Builder {

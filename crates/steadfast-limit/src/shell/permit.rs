@@ -1,4 +1,4 @@
-use std::{fmt, task::Waker};
+use std::{fmt, sync::Arc, task::Waker};
 
 use tokio::time::Instant;
 
@@ -7,7 +7,7 @@ use crate::{
         decision::{Answer, Grant, Loss},
         time::Nanos,
     },
-    shell::{demotable::Watched, zone_limiter::ZoneLimiter},
+    shell::{shared::Shared, watched_route::WatchedRoute},
 };
 
 /// The right to send one request, spent in every zone that it falls under.
@@ -45,7 +45,7 @@ use crate::{
 /// }
 /// // It was refused, so the zone stops for a second, for all lanes.
 /// let zone = limiter.snapshot().zones.remove(0);
-/// assert_eq!(zone.frozen_for, Some(std::time::Duration::from_secs(1)));
+/// assert_eq!(zone.paused_for, Some(std::time::Duration::from_secs(1)));
 /// # Ok(())
 /// # }
 /// ```
@@ -57,7 +57,7 @@ use crate::{
 /// long as the gateway may still count the request, and then free themselves.
 #[must_use = "a permit that is dropped gives its slots back"]
 pub struct Permit {
-    limiter: ZoneLimiter,
+    shared: Arc<Shared>,
     grant: Option<Grant>,
     /// The index of the call's owner, which holds the grant once the call has been polled.
     owner: Option<usize>,
@@ -66,9 +66,9 @@ pub struct Permit {
 }
 
 impl Permit {
-    pub(crate) fn new(limiter: ZoneLimiter, grant: Grant) -> Self {
-        limiter.touched();
-        Self { limiter, grant: Some(grant), owner: None, sent: None, ends_when_dropped: false }
+    pub(crate) fn new(shared: Arc<Shared>, grant: Grant) -> Self {
+        shared.touched();
+        Self { shared, grant: Some(grant), owner: None, sent: None, ends_when_dropped: false }
     }
 
     /// Marks that the request leaves now, or may. From here on only its answer or proof frees the slots.
@@ -84,21 +84,21 @@ impl Permit {
     /// Does the same at the instant `now`.
     pub(crate) fn sent_at(&mut self, now: Instant) {
         if self.sent.is_none() {
-            self.sent = Some(self.limiter.nanos(now));
+            self.sent = Some(self.shared.nanos(now));
         }
     }
 
     /// Records that the call was polled and is pending. `waker` is called to ask for a sign of life. False if the
     /// call must ask for another permit.
     pub(crate) fn watch(&mut self, waker: &Waker) -> bool {
-        let now = self.limiter.nanos(Instant::now());
-        let Self { limiter, grant, owner, sent, .. } = self;
-        limiter.hand_off().watch(owner, grant, *sent, waker, now)
+        let now = self.shared.nanos(Instant::now());
+        let Self { shared, grant, owner, sent, .. } = self;
+        shared.hand_off().watch(owner, grant, *sent, waker, now)
     }
 
     fn take(&mut self) -> Option<Grant> {
         match self.owner.take() {
-            Some(owner) => self.limiter.hand_off().watch_no_more(owner),
+            Some(owner) => self.shared.hand_off().watch_no_more(owner),
             None => self.grant.take(),
         }
     }
@@ -109,17 +109,17 @@ impl Permit {
     }
 
     /// Does the same for a request of the route `watched`.
-    pub(crate) fn settle_watched(mut self, answer: Answer, watched: Option<Watched>) {
+    pub(crate) fn settle_watched(mut self, answer: Answer, watched: Option<WatchedRoute>) {
         let Some(grant) = self.take() else { return };
         let watched = watched.filter(|_| matches!(answer, Answer::TooManyRequests { .. }));
-        let unexplained = self.limiter.with(|core, now| {
+        let unexplained = self.shared.with(|core, now| {
             core.settle(grant, answer, now);
-            watched.filter(|watched| core.is_mismatched(watched.zone))
+            watched.filter(|watched| core.is_mismatched(watched.zone()))
         });
         if let Some(watched) = unexplained {
-            self.limiter.unexplained(watched);
+            self.shared.unexplained(watched);
         }
-        self.limiter.touched();
+        self.shared.touched();
     }
 
     /// Records that the answer will never be seen.
@@ -131,9 +131,9 @@ impl Permit {
     /// more of the request could reach the service. `None` if that is unknown, as [`Loss::GivenUp`].
     pub fn lose_ended(mut self, ended: Option<Instant>) {
         let Some(grant) = self.take() else { return };
-        let (sent, ended) = (self.sent, ended.map(|ended| self.limiter.nanos(ended)));
-        self.limiter.with(|core, now| core.lose_ended(grant, sent.unwrap_or(now), ended, now));
-        self.limiter.touched();
+        let (sent, ended) = (self.sent, ended.map(|ended| self.shared.nanos(ended)));
+        self.shared.with(|core, now| core.lose_ended(grant, sent.unwrap_or(now), ended, now));
+        self.shared.touched();
     }
 
     /// Records that the request certainly never left, even if it was marked as sent. The slots are free again.
@@ -144,11 +144,11 @@ impl Permit {
     fn end(&mut self, loss: Option<Loss>) {
         let Some(grant) = self.take() else { return };
         let sent = self.sent;
-        self.limiter.with(|core, now| match loss {
+        self.shared.with(|core, now| match loss {
             Some(loss) => core.lose(grant, sent.unwrap_or(now), loss, now),
             None => core.refund(grant, now),
         });
-        self.limiter.touched();
+        self.shared.touched();
     }
 }
 

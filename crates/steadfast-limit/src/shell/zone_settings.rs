@@ -46,13 +46,13 @@ impl ZoneLimiter {
             windows: rules.bounds.iter().map(WindowSettings::of).collect(),
             settle: Duration::from_nanos(rules.settle),
         };
-        self.with(|core, _| core.rules().iter().map(of).collect())
+        self.shared.with(|core, _| core.rules().iter().map(of).collect())
     }
 
     /// Returns how many requests may wait in each lane, in the order of [`Lane::ALL`].
     #[must_use]
     pub fn queue_bounds(&self) -> [u32; LANES] {
-        self.with(|core, _| core.queue_bounds())
+        self.shared.with(|core, _| core.queue_bounds())
     }
 }
 

@@ -127,7 +127,7 @@ fn a_429_that_the_log_does_not_explain_is_reported_with_the_log() {
     let [
         Event::ModelMismatch { zone, ours, .. },
         Event::Stepped { step: 2, .. },
-        Event::Frozen { pause, again: false, .. },
+        Event::Paused { pause, again: false, .. },
     ] = &events[..]
     else {
         panic!("{events:?}");
@@ -146,7 +146,7 @@ fn a_429_after_cancels_were_let_through_lost_slots_is_no_surprise() {
     let grant = core.granted(GENERAL, Lane::Critical);
     core.answer_429(grant);
     let events = core.limiter.take_events();
-    assert!(matches!(events[..], [Event::Frozen { .. }]), "{events:?}");
+    assert!(matches!(events[..], [Event::Paused { .. }]), "{events:?}");
 }
 
 #[test]

@@ -224,7 +224,7 @@ async fn a_429_stops_the_zone_for_as_long_as_it_says() {
     let start = Instant::now();
     let answer = service.ready().await.unwrap().call(get(ORDERS)).await.unwrap();
     assert_eq!(answer.status(), StatusCode::TOO_MANY_REQUESTS, "the answer itself goes through");
-    assert_eq!(limiter.snapshot().zones[0].frozen_for, Some(Duration::from_secs(7)));
+    assert_eq!(limiter.snapshot().zones[0].paused_for, Some(Duration::from_secs(7)));
     service.ready().await.unwrap().call(get(ORDERS)).await.unwrap();
     assert_eq!(start.elapsed().as_secs(), 7);
 }

@@ -159,7 +159,7 @@ fn o11_cancels_keep_the_documented_limit() {
     let cancel = queued_or_granted(&mut core, Lane::Critical);
     core.answer_429(cancel);
     let events = core.limiter.take_events();
-    assert!(matches!(events[..], [Event::Frozen { .. }]), "{events:?}");
+    assert!(matches!(events[..], [Event::Paused { .. }]), "{events:?}");
 }
 
 /// Asks, and waits as long as necessary.

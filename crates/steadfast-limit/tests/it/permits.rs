@@ -223,8 +223,8 @@ async fn events_are_heard_outside_the_lock() {
     let heard = heard.lock().unwrap();
     assert!(matches!(heard[0], (Event::ModelMismatch { zone: ORDER, .. }, Some(1))), "{heard:?}");
     let pause = Duration::from_secs(4);
-    assert!(matches!(heard[2], (Event::Frozen { zone: ORDER, pause: p, again: false, .. }, _) if p == pause));
-    assert_eq!(built.snapshot().zones[0].frozen_for, Some(pause));
+    assert!(matches!(heard[2], (Event::Paused { zone: ORDER, pause: p, again: false, .. }, _) if p == pause));
+    assert_eq!(built.snapshot().zones[0].paused_for, Some(pause));
 }
 
 #[tokio::test(start_paused = true)]

@@ -97,7 +97,7 @@ impl Reading {
             let load = Load {
                 in_flight: zone.in_flight,
                 waiting: zone.lanes.iter().map(|lane| (lane.lane, lane.waiting)).collect(),
-                frozen: zone.frozen_for.unwrap_or_default(),
+                frozen: zone.paused_for.unwrap_or_default(),
             };
             self.load(zone.zone, load);
         }

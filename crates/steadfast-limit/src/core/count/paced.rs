@@ -1,5 +1,7 @@
+use steadfast_spec::Lane;
+
 use crate::core::{
-    rules::Bound,
+    rules::{Bound, Rules, ceilings::Ceilings},
     time::{Nanos, drifted},
 };
 
@@ -36,6 +38,19 @@ pub(crate) fn interval(bound: &Bound, limit: u32, burst: u32) -> Nanos {
     let leak = u64::from(limit).saturating_mul(1_000_000_000_000) / bound.nominal;
     let coarse = 1_001_000_000_000_u64.checked_div(leak).map_or(0, |interval| drifted(interval + 1));
     spread.max(coarse)
+}
+
+/// Returns the least distance between two requests of `lane` where too little of the limit is left for reserves: bulk
+/// then takes at most every second slot. `learned` is the limit of the shortest window, if it is not the documented
+/// one.
+pub(crate) fn every_second(rules: &Rules, lane: Lane, learned: Option<u32>) -> Nanos {
+    let is_shared = |bound: &Bound| bound.ceilings[lane as usize] < bound.limit;
+    match (learned, rules.bounds.first()) {
+        (Some(limit), Some(bound)) if lane == Lane::Bulk && is_shared(bound) && Ceilings::vanish(limit) => {
+            2 * interval(bound, limit, 1)
+        }
+        _ => 0,
+    }
 }
 
 #[cfg(test)]

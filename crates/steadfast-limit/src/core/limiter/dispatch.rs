@@ -42,7 +42,7 @@ impl Limiter {
             let change = state.mismatch(rules, now);
             self.report_change(id, change);
         }
-        self.events.push(Event::Frozen { zone, key, pause: Duration::from_nanos(pause), again });
+        self.events.push(Event::Paused { zone, key, pause: Duration::from_nanos(pause), again });
         for waiter in self.keys.queue(id).map(Queue::waiters).unwrap_or_default() {
             let deadline = self.waiters.get(waiter).and_then(|known| known.deadline());
             if deadline.is_some_and(|deadline| deadline < now + pause) {

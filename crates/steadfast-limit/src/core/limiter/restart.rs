@@ -1,19 +1,8 @@
 use super::Limiter;
 use crate::{
-    core::{decision::ZoneId, start::Start, time::Nanos},
+    core::{key_record::KeyRecord, start::Start, time::Nanos},
     error::Refusal,
 };
-
-/// The spent slots of one key, in the form kept beyond the end of the process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Kept {
-    pub(crate) zone: ZoneId,
-    pub(crate) key: u64,
-    /// How long after the export a 429 still closes the zone.
-    pub(crate) closed_for: Nanos,
-    /// In the form that [`Limiter::export`] returns.
-    pub(crate) stamps: Vec<i64>,
-}
 
 /// State that outlives the process, and how the next one starts.
 impl Limiter {
@@ -23,21 +12,26 @@ impl Limiter {
     }
 
     /// Returns what every key has spent at `now`.
-    pub(crate) fn export_all(&mut self, now: Nanos) -> Vec<Kept> {
+    pub(crate) fn export_all(&mut self, now: Nanos) -> Vec<KeyRecord> {
         let now = self.advance(now);
         self.sweep(now);
         let each = self.keys.ids().into_iter().map(|id| {
             let (state, _) = self.keys.get(id);
             let (zone, key) = (state.zone(), state.key());
             let closed_for = state.closed_until(now).saturating_sub(now);
-            Kept { zone, key, closed_for, stamps: self.export(zone, key, now) }
+            KeyRecord { zone, key, closed_for, stamps: self.export(zone, key, now) }
         });
         each.collect()
     }
 
     /// Restores what one key had spent at `exported`. A zone closed by a 429 stays closed, except for cancels and
     /// verifications: whether the gateway still refuses is unknown.
-    pub(crate) fn import_kept(&mut self, kept: &Kept, exported: Nanos, now: Nanos) -> Result<(), Refusal> {
+    pub(crate) fn import_kept(
+        &mut self,
+        kept: &KeyRecord,
+        exported: Nanos,
+        now: Nanos,
+    ) -> Result<(), Refusal> {
         self.import(kept.zone, kept.key, &kept.stamps, exported, now)?;
         let closed_until = exported.saturating_add(kept.closed_for);
         if closed_until > now {

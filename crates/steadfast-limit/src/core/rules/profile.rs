@@ -51,7 +51,7 @@ pub enum Profile {
     /// Starts as [`WindowLog`](Self::WindowLog) and tests with few requests whether that holds.
     ///
     /// The cost of a wrong guess is bounded: a request that only the log admits leaves while fewer than three are
-    /// unanswered. So an interpolating gateway refuses three at most before the zone knows. The log is then tried
+    /// unanswered. So an interpolating gateway refuses three at most before the zone knows. The log is then tested
     /// again with one request, after two minutes, then after eleven, then once an hour.
     Adaptive {
         /// The burst while requests are spread.

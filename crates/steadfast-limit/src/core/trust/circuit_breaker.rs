@@ -2,15 +2,15 @@ use std::time::Duration;
 
 use crate::core::time::Nanos;
 
-/// The reaction of a zone to the 429s of one key: it stops, then lets one request try, then goes on.
+/// The reaction of a zone to the 429s of one key: it pauses, then lets one probe through, then goes on.
 ///
-/// The pauses grow from one second to eight while the tries fail. A `Retry-After` replaces them, up to a minute.
+/// The pauses grow from one second to eight while the probes fail. A `Retry-After` replaces them, up to a minute.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CircuitBreaker {
     state: State,
     /// When the last pause began. A refusal of a request granted earlier has the same cause.
     since: Nanos,
-    /// The end of the pause, or of the time reserved for a try.
+    /// The end of the pause, or of the time reserved for a probe.
     until: Nanos,
     step: u8,
 }
@@ -31,7 +31,7 @@ enum State {
 pub(crate) enum Verdict {
     /// It was on its way when the zone stopped, and says nothing new.
     Straggler,
-    /// The zone stops for `pause`; `again` is true if the try after a pause failed.
+    /// The zone stops for `pause`; `again` is true if the probe after a pause failed.
     Opened { pause: Nanos, again: bool },
 }
 
@@ -58,13 +58,13 @@ impl CircuitBreaker {
         match self.state {
             // Requests granted before the last pause may still be refused.
             State::Closed => self.since == 0 || self.since + Self::LONGEST_PAUSE <= now,
-            // No request has tried for as long as the longest pause, so the count of pauses is out of date.
+            // No probe was sent for as long as the longest pause, so the count of pauses is out of date.
             State::Open => self.until + Self::LONGEST_PAUSE <= now,
             State::HalfOpen => false,
         }
     }
 
-    /// Records a grant at `now`. True if it is a try.
+    /// Records a grant at `now`. True if it is a probe.
     pub(crate) fn granted(&mut self, now: Nanos) -> bool {
         if self.state == State::Closed {
             return false;
@@ -72,7 +72,7 @@ impl CircuitBreaker {
         // ## Open => HalfOpen, HalfOpen => HalfOpen
         //
         // The pause is over, but whether the quota is back is unknown: one request tests it for all. If it is not
-        // answered for as long as the pause was, the next one tries: a lost answer is noticed only half a minute
+        // answered for as long as the pause was, the next one probes: a lost answer is noticed only half a minute
         // later, and cancels wait.
         self.state = State::HalfOpen;
         self.until = now + (Self::FIRST_PAUSE << self.step);
@@ -87,11 +87,11 @@ impl CircuitBreaker {
         }
     }
 
-    /// Records that the try brought no answer: it never left, or its answer was lost.
+    /// Records that the probe brought no answer: it never left, or its answer was lost.
     pub(crate) fn unanswered(&mut self, probe: bool, now: Nanos) {
         // ## HalfOpen => Open
         //
-        // Nothing was learned. The pause is over all the same, so the next request tries at once.
+        // Nothing was learned. The pause is over all the same, so the next request probes at once.
         if probe && self.state == State::HalfOpen {
             self.state = State::Open;
             self.until = now;
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_double_up_to_eight_seconds_while_the_tries_fail() {
+    fn pauses_double_up_to_eight_seconds_while_the_probes_fail() {
         let mut breaker = CircuitBreaker::default();
         let mut now = 10 * S;
         assert_eq!(breaker.refused(9 * S, false, None, now), stopped(1, false));
@@ -149,7 +149,7 @@ mod tests {
             assert_eq!(
                 breaker.admits_at(),
                 now + last * S,
-                "one try at a time, for as long as the pause was"
+                "one probe at a time, for as long as the pause was"
             );
             assert_eq!(breaker.refused(now, true, None, now), stopped(pause, true));
         }
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(
             breaker.refused(now, false, None, now + 1),
             stopped(1, false),
-            "a good try forgets the count"
+            "a good probe forgets the count"
         );
     }
 
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_try_without_an_answer_is_followed_by_the_next() {
+    fn a_probe_without_an_answer_is_followed_by_the_next() {
         let mut breaker = CircuitBreaker::default();
         breaker.refused(0, false, None, S);
         assert!(breaker.granted(2 * S));
@@ -197,15 +197,15 @@ mod tests {
     }
 
     #[test]
-    fn a_try_whose_answer_is_late_has_a_pause_for_itself() {
+    fn a_probe_whose_answer_is_late_has_a_pause_for_itself() {
         let mut breaker = CircuitBreaker::default();
         breaker.refused(0, false, None, S);
         assert!(breaker.granted(2 * S));
         assert_eq!(breaker.admits_at(), 3 * S);
-        assert!(breaker.granted(3 * S), "and then the next one tries");
+        assert!(breaker.granted(3 * S), "and then the next one probes");
         assert_eq!(breaker.admits_at(), 4 * S);
         assert_eq!(breaker.refused(2 * S, true, None, 3 * S + 5), stopped(2, true));
-        assert_eq!(breaker.refused(3 * S, true, None, 3 * S + 9), Verdict::Straggler, "tries of one pause");
+        assert_eq!(breaker.refused(3 * S, true, None, 3 * S + 9), Verdict::Straggler, "probes of one pause");
         assert!(breaker.granted(5 * S + 5));
         breaker.answered(true);
         assert_eq!(breaker.admits_at(), 0);

@@ -47,7 +47,7 @@ impl TrustLevel {
     const CLEAN: Nanos = 60_000_000_000;
     /// The time without a refusal after which the learned limit grows by one request.
     const CLEAN_FOR_ONE: Nanos = 15_000_000_000;
-    /// The wait before the log is tried again after its second failure.
+    /// The wait before the log is trusted again after its second failure.
     const AGAIN: Nanos = 10 * Self::CLEAN;
     /// The same after every further failure, and how long a failure is remembered.
     const MEMORY: Nanos = 60 * Self::CLEAN;
@@ -141,7 +141,7 @@ impl TrustLevel {
             // ## Paced => Universal => Log, as far as the profile goes
             //
             // A minute without a refusal covers the service's longest window. But a gateway that has refused a
-            // request admitted only by the log will do so again, so the log is tried ever more rarely.
+            // request admitted only by the log will do so again, so the log is tested ever more rarely.
             if clean >= self.clean_time() {
                 let goes_by_log = matches!(profile, Profile::WindowLog | Profile::Adaptive { .. });
                 self.step = if goes_by_log { self.step - 1 } else { 0 };
@@ -248,7 +248,7 @@ mod tests {
             now += MINUTE;
             assert!(trust.clean(ADAPTIVE, 10, now).step);
             assert!(!trust.clean(ADAPTIVE, 10, now + minutes * MINUTE - 1).step);
-            assert!(!trust.is_over(10, now + 59 * MINUTE - 1), "it is remembered while nobody asks");
+            assert!(!trust.is_over(10, now + 59 * MINUTE - 1), "it is remembered while no request comes");
             now += minutes * MINUTE;
             assert!(trust.clean(ADAPTIVE, 10, now).step);
             assert_eq!((trust.step(), trust.most_optimistic()), (0, 1));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_that_no_try_explains_is_no_strike() {
+    fn a_refusal_that_no_optimistic_grant_explains_is_no_strike() {
         let mut trust = TrustLevel::default();
         trust.mismatch(false, 10, 0);
         assert_eq!((trust.step(), trust.most_optimistic()), (2, 3));

@@ -1,4 +1,8 @@
-use std::{io, sync::Weak, time::Duration};
+use std::{
+    io,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use tokio::{runtime::Handle, task::spawn_blocking, time::Instant};
 
@@ -7,24 +11,24 @@ use crate::{
         event::{Event, NextStart},
         start::Start,
     },
-    shell::zone_limiter::{Shared, ZoneLimiter},
+    shell::shared::Shared,
 };
 
 /// The pause between two records while requests are sent.
 const PACE: Duration = Duration::from_millis(200);
 
-impl ZoneLimiter {
+impl Shared {
     /// Records that something was spent or came back and must be written soon.
     ///
     /// The first change starts a task, which ends when nothing is left to write. Outside of a runtime the change is
     /// written at the next change inside of one, or at the end of the limiter.
-    pub(crate) fn touched(&self) {
+    pub(crate) fn touched(self: &Arc<Self>) {
         let Some(journal) = self.journal() else { return };
         if !journal.pending().change() {
             return;
         }
         match Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn(keep(Kept(self.downgrade()), Instant::now()))),
+            Ok(runtime) => drop(runtime.spawn(write_changes(Writer(Arc::downgrade(self)), Instant::now()))),
             Err(_) => journal.pending().writer_ended(),
         }
     }
@@ -42,45 +46,45 @@ impl ZoneLimiter {
 ///
 /// The next process relies on this: a grant is on record within a second. So the record misses at most what the
 /// tightest window admits in a second, however the process ends.
-async fn keep(kept: Kept, mut since: Instant) {
+async fn write_changes(writer: Writer, mut since: Instant) {
     let mut failing = false;
-    while let Some(limiter) = kept.0.upgrade().map(ZoneLimiter::of) {
-        let Some(journal) = limiter.journal() else { return };
+    while let Some(shared) = writer.0.upgrade() {
+        let Some(journal) = shared.journal() else { return };
         if !journal.pending().take() {
             return;
         }
         let began = Instant::now();
-        let writer = limiter.clone();
-        let written = spawn_blocking(move || writer.write())
+        let writing = Arc::clone(&shared);
+        let written = spawn_blocking(move || writing.write())
             .await
             .unwrap_or_else(|_| Err((io::ErrorKind::Other.into(), NextStart::Unaware)));
         let late = since.elapsed().saturating_sub(Duration::from_nanos(Start::RECORDED_WITHIN));
         match written {
             Ok(()) => {
                 if !late.is_zero() {
-                    limiter.report(&Event::JournalLate { by: late });
+                    shared.report(&Event::JournalLate { by: late });
                 }
                 (since, failing) = (began, false);
             }
             Err((error, next)) => {
                 journal.pending().put_back();
                 if !std::mem::replace(&mut failing, true) {
-                    limiter.report(&Event::JournalFailed { kind: error.kind(), next });
+                    shared.report(&Event::JournalFailed { kind: error.kind(), next });
                 }
             }
         }
-        drop(limiter);
+        drop(shared);
         tokio::time::sleep(PACE).await;
     }
 }
 
 /// Tells the limiter that the task has ended, also if its runtime ended.
-struct Kept(Weak<Shared>);
+struct Writer(Weak<Shared>);
 
-impl Drop for Kept {
+impl Drop for Writer {
     fn drop(&mut self) {
-        if let Some(limiter) = self.0.upgrade().map(ZoneLimiter::of)
-            && let Some(journal) = limiter.journal()
+        if let Some(shared) = self.0.upgrade()
+            && let Some(journal) = shared.journal()
         {
             journal.pending().writer_ended();
         }

@@ -1,42 +1,31 @@
 use std::hash::BuildHasher;
 
-use steadfast_spec::{Endpoint, Lane, Scope, Zone};
+use steadfast_spec::{Endpoint, Scope, Zone};
 use tokio::time::Instant;
 
 use crate::{
     core::{event::Event, trust::demotion::Standing},
     request::keys::ScopeKeys,
-    shell::{acquire::Acquire, zone_limiter::ZoneLimiter},
+    shell::shared::Shared,
 };
 
 /// A route that may be demoted, for the duration of one of its requests.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Watched {
+pub(crate) struct WatchedRoute {
     route: u64,
     endpoint: Option<Endpoint>,
-    /// The zone that it may be moved from.
-    pub(crate) zone: Zone,
+    zone: Zone,
+}
+
+impl WatchedRoute {
+    /// Returns the zone that it may be moved from.
+    pub(crate) fn zone(&self) -> Zone {
+        self.zone
+    }
 }
 
 /// Routes that may be counted under another zone than their own.
-impl ZoneLimiter {
-    /// Does the same as `acquire` for a request of the route `watched`, which may be counted under another zone.
-    pub(crate) fn acquire_watched(
-        &self,
-        zones: &[Zone],
-        keys: ScopeKeys,
-        lane: Lane,
-        watched: Option<Watched>,
-    ) -> Acquire {
-        let zones = match watched.and_then(|watched| self.moved(watched)) {
-            Some((from, to)) => {
-                self.resolve(zones.iter().map(|zone| if *zone == from { to } else { *zone }), keys)
-            }
-            None => self.resolve(zones.iter().copied(), keys),
-        };
-        Acquire::new(self.clone(), zones, lane)
-    }
-
+impl Shared {
     /// Returns the request's route, if that may be demoted.
     pub(crate) fn watch(
         &self,
@@ -44,21 +33,21 @@ impl ZoneLimiter {
         keys: ScopeKeys,
         endpoint: Option<Endpoint>,
         path: &str,
-    ) -> Option<Watched> {
-        let zone = self.shared.demotions.as_ref()?.lock().from;
+    ) -> Option<WatchedRoute> {
+        let zone = self.demotions()?.lock().from;
         if !zones.contains(&zone) {
             return None;
         }
         let path = if endpoint.is_some() { "" } else { path };
         // The service counts a route alike for all users, so it is watched per gateway, not per account.
         let server = keys.of(Scope::ClientIp);
-        Some(Watched { route: self.shared.seed.hash_one((server, endpoint, path)), endpoint, zone })
+        Some(WatchedRoute { route: self.seed().hash_one((server, endpoint, path)), endpoint, zone })
     }
 
     /// Returns the zone that a demoted route is moved from, and the zone it is moved to.
-    fn moved(&self, watched: Watched) -> Option<(Zone, Zone)> {
+    pub(crate) fn moved(&self, watched: WatchedRoute) -> Option<(Zone, Zone)> {
         let now = self.nanos(Instant::now());
-        let mut demotions = self.shared.demotions.as_ref()?.lock();
+        let mut demotions = self.demotions()?.lock();
         let (from, to) = (demotions.from, demotions.to);
         let standing = demotions.standing(watched.route, now);
         drop(demotions);
@@ -73,8 +62,8 @@ impl ZoneLimiter {
     }
 
     /// Records that a request of the route was refused and the limiter's own log does not explain it.
-    pub(crate) fn unexplained(&self, watched: Watched) {
-        let Some(demotions) = &self.shared.demotions else { return };
+    pub(crate) fn unexplained(&self, watched: WatchedRoute) {
+        let Some(demotions) = self.demotions() else { return };
         let now = self.nanos(Instant::now());
         let mut demotions = demotions.lock();
         let (from, to) = (demotions.from, demotions.to);

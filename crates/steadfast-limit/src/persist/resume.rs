@@ -1,0 +1,54 @@
+use crate::{
+    core::{decision::ZoneId, key_record::KeyRecord, limiter::Limiter, start::Start, time::Nanos},
+    persist::journal::{Found, Journal},
+};
+
+/// How much a limiter knows of the time before its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beginning {
+    /// Nothing: each token's origin decides.
+    Asks,
+    /// As much as the journal of an earlier process says.
+    CarriesOn,
+    /// All of it: the configuration says so.
+    Settled,
+}
+
+/// Restores what a journal holds.
+pub(crate) fn resume(core: &mut Limiter, journal: &Journal, found: Found, now: Nanos) -> Beginning {
+    let path = journal.path().display();
+    let record = match found {
+        Found::Record(record) => record,
+        Found::Nothing => {
+            tracing::info!(%path, "no journal yet: windows start empty");
+            return Beginning::Asks;
+        }
+        Found::Damaged | Found::Stale => {
+            core.start(Start::Spent(now));
+            return Beginning::CarriesOn;
+        }
+    };
+    if !record.closed {
+        core.start(Start::Unrecorded(now));
+    }
+    let ago = u64::try_from(journal.ago(&record).as_nanos()).unwrap_or(Nanos::MAX);
+    let zones: Vec<_> = core.zones().map(|(zone, _)| zone).collect();
+    for entry in record.keys {
+        // A zone that is no longer configured limits nothing.
+        let Some((id, _)) = (0_u8..).zip(&zones).find(|(_, zone)| entry.is_of(zone.as_str())) else {
+            continue;
+        };
+        let kept = KeyRecord {
+            zone: ZoneId(id),
+            key: entry.key,
+            closed_for: entry.closed_for,
+            stamps: entry.stamps,
+        };
+        if core.import_kept(&kept, now.saturating_sub(ago), now).is_err() {
+            tracing::warn!(%path, "journal holds more keys than the limiter may: all others are taken for spent");
+            core.start(Start::Spent(now));
+            break;
+        }
+    }
+    Beginning::CarriesOn
+}

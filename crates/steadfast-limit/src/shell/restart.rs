@@ -1,0 +1,143 @@
+use steadfast_spec::Scope;
+use tokio::time::Duration;
+
+use crate::{
+    core::{event::Event, limiter::Limiter, start::Start, trust::demotion::Demotions},
+    error::{InvalidLimiter, Refusal},
+    persist::{
+        clocks::Clocks,
+        cold_start::{ColdStart, TokenOrigin},
+        journal::{Found, Journal},
+        record::Entry,
+        resume::{Beginning, resume},
+        spent::Spent,
+    },
+    request::keys::ScopeKeys,
+    shell::{
+        shared::{Observer, Shared},
+        zone_limiter::ZoneLimiter,
+    },
+};
+
+/// State that outlives a process or a token.
+impl ZoneLimiter {
+    /// Makes a limiter that starts as `cold` says.
+    pub(crate) fn start(
+        mut core: Limiter,
+        observer: Option<Observer>,
+        demotions: Option<Demotions>,
+        cold: ColdStart,
+        clocks: Clocks,
+    ) -> Result<Self, InvalidLimiter> {
+        let now = Shared::START;
+        let mut is_damaged = false;
+        let (beginning, journal) = match cold {
+            ColdStart::Auto => (Beginning::Asks, None),
+            ColdStart::Empty => (Beginning::Settled, None),
+            ColdStart::Pessimistic => {
+                core.start(Start::Spent(now));
+                (Beginning::Settled, None)
+            }
+            ColdStart::Journal(path) => {
+                let (journal, found) = Journal::open(&path, clocks)?;
+                is_damaged = matches!(found, Found::Damaged | Found::Stale);
+                let beginning = resume(&mut core, &journal, found, now);
+                (beginning, Some(journal))
+            }
+        };
+        if let Some(journal) = &journal {
+            // Write a record before anything is sent: a process that ends before its next record leaves this one. An
+            // unwritable file is also found here.
+            journal.write(&journal.record(Entry::all_of(&mut core, now), false)).map_err(|error| {
+                InvalidLimiter::Journal { path: journal.path().to_owned(), kind: error.kind() }
+            })?;
+        }
+        let shared = Shared::new(core, beginning, journal).observed(observer, demotions);
+        if is_damaged {
+            shared.report(&Event::JournalDamaged);
+        }
+        Ok(Self::new(shared))
+    }
+
+    /// Forgets what these keys have spent in the zones that count a token: a renewed token has new windows. Requests
+    /// on their way stay counted. Without this call a renewed token inherits the old one's spent slots.
+    pub fn reset(&self, keys: ScopeKeys) {
+        self.shared.with(|core, now| {
+            for (id, ..) in self.shared.zones().filter(|(.., scope)| *scope == Scope::AuthToken) {
+                core.reset(id, keys.of(Scope::AuthToken), now);
+            }
+        });
+        self.shared.touched();
+    }
+
+    /// Says where the token behind these keys came from. Call it before the token's first request; the facade's
+    /// client does so by itself.
+    ///
+    /// Only [`ColdStart::Auto`] uses it. A token [minted](TokenOrigin::Minted) by this process has empty windows.
+    /// The windows of a [given](TokenOrigin::Given) token also count as empty, and a log line says so. For a token
+    /// [stored](TokenOrigin::Stored) by an earlier process, the limiter should continue that process's journal.
+    /// Without it, all windows count as spent, except for cancels and verifications.
+    pub fn begin(&self, keys: ScopeKeys, origin: TokenOrigin) {
+        match (self.shared.beginning(), origin) {
+            (Beginning::Settled | Beginning::CarriesOn, _) | (_, TokenOrigin::Minted) => {}
+            (Beginning::Asks, TokenOrigin::Given) => {
+                tracing::info!(
+                    "token was handed in: its windows are taken for empty; if another program has just used it, \
+                     start pessimistic"
+                );
+            }
+            (Beginning::Asks, TokenOrigin::Stored) => {
+                tracing::warn!("token was stored without what it had spent: its windows are taken for spent");
+                if let Err(refusal) = self.assume_spent(keys) {
+                    tracing::warn!(%refusal, "token's windows could not be taken for spent");
+                }
+            }
+        }
+    }
+
+    /// Returns what these keys have spent in every zone, for the next start. It is valid at the instant of the call:
+    /// store the wall clock's time beside it.
+    #[must_use]
+    pub fn export(&self, keys: ScopeKeys) -> Vec<Spent> {
+        self.shared.with(|core, now| {
+            self.shared
+                .zones()
+                .map(|(id, zone, scope)| Spent::new(zone.as_str(), core.export(id, keys.of(scope), now)))
+                .filter(|spent| !spent.stamps.is_empty())
+                .collect()
+        })
+    }
+
+    /// Restores what an earlier process exported `ago`. Zones that this limiter does not have are skipped.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::TooManyKeys`] if there is no room for a key.
+    pub fn import(&self, keys: ScopeKeys, spent: &[Spent], ago: Duration) -> Result<(), Refusal> {
+        let ago = u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX);
+        self.shared
+            .with(|core, now| {
+                for (id, zone, scope) in self.shared.zones() {
+                    for spent in spent.iter().filter(|spent| spent.zone == zone.as_str()) {
+                        let exported = now.saturating_sub(ago);
+                        core.import(id, keys.of(scope), &spent.stamps, exported, now)?;
+                    }
+                }
+                Ok(())
+            })
+            .inspect(|()| self.shared.touched())
+    }
+
+    /// Counts all windows of these keys as spent until they have passed, except for cancels and verifications. For a
+    /// token shared with a program that has just stopped, if there is nothing to import.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::TooManyKeys`] if there is no room for a key.
+    pub fn assume_spent(&self, keys: ScopeKeys) -> Result<(), Refusal> {
+        let mut zones = self.shared.zones();
+        self.shared
+            .with(|core, now| zones.try_for_each(|(id, _, scope)| core.assume_spent(id, keys.of(scope), now)))
+            .inspect(|()| self.shared.touched())
+    }
+}

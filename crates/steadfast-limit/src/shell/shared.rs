@@ -1,0 +1,154 @@
+use std::{fmt, sync::Arc};
+
+use parking_lot::Mutex;
+use steadfast_spec::{Scope, Zone};
+use tokio::time::{Duration, Instant};
+
+use crate::{
+    core::{
+        decision::ZoneId,
+        event::Event,
+        limiter::Limiter,
+        time::{LONGEST, Nanos},
+        trust::demotion::Demotions,
+    },
+    error::Refusal,
+    persist::{journal::Journal, record::Entry, resume::Beginning},
+    request::keys::{ScopeKeys, Seed},
+    shell::{hand_off::HandOff, zone_keys::ZoneKeys},
+};
+
+/// A callback for events.
+pub(crate) type Observer = Arc<dyn Fn(&Event) + Send + Sync>;
+
+/// The state of a limiter, shared by its clones, futures and permits.
+pub(crate) struct Shared {
+    origin: Instant,
+    seed: Seed,
+    observer: Option<Observer>,
+    /// Names and scopes of the zones, as in the core, readable without the lock.
+    zones: Box<[(Zone, Scope)]>,
+    hand_off: HandOff,
+    demotions: Option<Mutex<Demotions>>,
+    beginning: Beginning,
+    journal: Option<Journal>,
+}
+
+impl Shared {
+    /// The core's instant at which the limiter was made. It is large, so that stamps of an earlier process lie after
+    /// the core's origin.
+    pub(crate) const START: Nanos = 30 * 86_400 * 1_000_000_000;
+
+    /// Starts the clock over `core`, which knows of the time before as much as `beginning` says.
+    pub(crate) fn new(core: Limiter, beginning: Beginning, journal: Option<Journal>) -> Self {
+        Self {
+            origin: Instant::now(),
+            seed: journal.as_ref().map_or_else(Seed::random, Journal::seed),
+            observer: None,
+            zones: core.zones().collect(),
+            hand_off: HandOff::new(core),
+            demotions: None,
+            beginning,
+            journal,
+        }
+    }
+
+    /// Sets who is told of events, and which routes may be moved.
+    pub(crate) fn observed(mut self, observer: Option<Observer>, demotions: Option<Demotions>) -> Self {
+        self.observer = observer;
+        self.demotions = demotions.map(Mutex::new);
+        self
+    }
+
+    pub(crate) fn hand_off(&self) -> &HandOff {
+        &self.hand_off
+    }
+
+    pub(crate) fn seed(&self) -> &Seed {
+        &self.seed
+    }
+
+    pub(crate) fn demotions(&self) -> Option<&Mutex<Demotions>> {
+        self.demotions.as_ref()
+    }
+
+    pub(crate) fn beginning(&self) -> Beginning {
+        self.beginning
+    }
+
+    pub(crate) fn journal(&self) -> Option<&Journal> {
+        self.journal.as_ref()
+    }
+
+    /// Returns all zones, in the order of their configuration.
+    pub(crate) fn zones(&self) -> impl Iterator<Item = (ZoneId, Zone, Scope)> {
+        (0_u8..).zip(&self.zones).map(|(id, (zone, scope))| (ZoneId(id), *zone, *scope))
+    }
+
+    /// Returns the zones and the keys under which they count a request with `keys`.
+    pub(crate) fn resolve(
+        &self,
+        zones: impl Iterator<Item = Zone>,
+        keys: ScopeKeys,
+    ) -> Result<ZoneKeys, Refusal> {
+        let mut resolved = ZoneKeys::default();
+        for zone in zones {
+            let (id, _, scope) =
+                self.zones().find(|(_, name, _)| *name == zone).ok_or(Refusal::UnknownZone(zone))?;
+            resolved.push((id, keys.of(scope)))?;
+        }
+        Ok(resolved)
+    }
+
+    /// Converts an instant to the core's.
+    pub(crate) fn nanos(&self, instant: Instant) -> Nanos {
+        let since = instant.saturating_duration_since(self.origin).as_nanos();
+        Self::START + u64::try_from(since).map_or(LONGEST, |since| since.min(LONGEST))
+    }
+
+    /// Converts an instant of the core to a timer's.
+    pub(crate) fn instant(&self, nanos: Nanos) -> Instant {
+        self.origin + Duration::from_nanos(nanos.saturating_sub(Self::START))
+    }
+
+    /// Calls the core with the current instant, and reports its events.
+    pub(crate) fn with<T>(&self, call: impl FnOnce(&mut Limiter, Nanos) -> T) -> T {
+        let now = self.nanos(Instant::now());
+        let (result, events) = self.hand_off.with(|core| call(core, now));
+        self.report_all(&events);
+        result
+    }
+
+    /// Returns the entries for the journal.
+    pub(crate) fn entries(&self) -> Vec<Entry> {
+        let now = self.nanos(Instant::now());
+        let (entries, _) = self.hand_off.with(|core| Entry::all_of(core, now));
+        entries
+    }
+
+    pub(crate) fn report_all(&self, events: &[Event]) {
+        events.iter().for_each(|event| self.report(event));
+    }
+
+    /// Logs the event and calls the observer. No lock is held.
+    pub(crate) fn report(&self, event: &Event) {
+        event.log();
+        if let Some(observer) = &self.observer {
+            observer(event);
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Some(journal) = self.journal.take() {
+            journal.close(self.entries());
+        }
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("zones", &self.zones).finish_non_exhaustive()
+    }
+}
