@@ -2,7 +2,7 @@ use std::{error::Error, fmt, time::Duration};
 
 use steadfast_spec::{BoxError, Failure, Fate, find_cause};
 
-use crate::{AttemptTrail, StopReason};
+use crate::{rules::StopReason, trail::AttemptTrail};
 
 /// One send did not end within its time.
 ///
@@ -131,7 +131,7 @@ mod tests {
     use steadfast_spec::{Outcome, Resend};
 
     use super::*;
-    use crate::Attempt;
+    use crate::trail::Attempt;
 
     fn ended(first: Outcome, last: Failure) -> BoxError {
         let trail = vec![Attempt::new(first, None), Attempt::new(last.outcome(), None)];

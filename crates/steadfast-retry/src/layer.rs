@@ -13,8 +13,9 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::{
-    Replay, RetryPolicy,
-    kept::{Kept, Sender},
+    buffer::replay::Replay,
+    policy::RetryPolicy,
+    stored_request::{Kept, Sender},
 };
 
 /// Repeats requests by a [`RetryPolicy`]; made by [`RetryPolicy::layer`].

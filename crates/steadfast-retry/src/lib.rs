@@ -60,56 +60,55 @@
 //! It never repeats an order that may have been placed, never answers a 401 with a new token, and never sends a body
 //! that it cannot send whole. Other layers of the stack do these.
 
-mod attempt_timeout;
 mod backoff;
-mod buffer_body;
-mod buffered_body;
+mod buffer;
 mod classify;
 mod collect;
 mod error;
 mod jitter;
-mod kept;
-mod last;
+mod last_result;
 mod layer;
-mod peek;
-mod peeked_body;
 mod policy;
-mod replay;
 mod rules;
 mod schedule;
-mod span;
+mod stored_request;
 mod table;
-mod timed_body;
+mod timeout;
 mod trail;
 
 pub mod future {
     //! The futures of the services.
 
     pub use crate::{
-        attempt_timeout::ResponseFuture as AttemptTimeoutFuture,
-        buffer_body::ResponseFuture as BufferBodyFuture, classify::ResponseFuture as ClassifyFuture,
-        layer::ResponseFuture as RetryFuture,
+        buffer::layer::ResponseFuture as BufferBodyFuture, classify::layer::ResponseFuture as ClassifyFuture,
+        layer::ResponseFuture as RetryFuture, timeout::layer::ResponseFuture as AttemptTimeoutFuture,
     };
 }
 
 pub use crate::{
-    attempt_timeout::{AttemptTimeout, AttemptTimeoutLayer},
     backoff::Backoff,
-    buffer_body::{BufferBody, BufferBodyLayer},
-    buffered_body::BufferedBody,
-    classify::{Classify, ClassifyLayer},
+    buffer::{
+        buffered_body::BufferedBody,
+        layer::{BufferBody, BufferBodyLayer},
+        replay::Replay,
+    },
+    classify::{
+        layer::{Classify, ClassifyLayer},
+        peek::PEEK_LIMIT,
+        peeked_body::PeekedBody,
+        span::error_type,
+    },
     error::{AttemptTimedOut, BodyStalled, RetriesEnded},
     jitter::Jitter,
     layer::{Retry, RetryLayer},
-    peek::PEEK_LIMIT,
-    peeked_body::PeekedBody,
     policy::RetryPolicy,
-    replay::Replay,
     rules::{Decision, Left, Rules, Seen, StopReason},
     schedule::Schedule,
-    span::error_type,
     table::{Ending, may_repeat},
-    timed_body::TimedBody,
+    timeout::{
+        layer::{AttemptTimeout, AttemptTimeoutLayer},
+        timed_body::TimedBody,
+    },
     trail::{Attempt, AttemptTrail},
 };
 pub use steadfast_spec::ext::{ResendCount, Sends};

@@ -20,12 +20,20 @@ use steadfast_spec::{
 use tokio::time::Instant;
 use tower::retry::{Policy, budget::Budget};
 
+use steadfast_spec::ext::ResendCount;
+
 use crate::{
-    Attempt, AttemptTrail, Backoff, Decision, Ending, Jitter, Left, Replay, ResendCount, RetriesEnded,
-    RetryLayer, Rules, Schedule, StopReason,
-    kept::Kept,
-    last::{Last, Superseded, replace},
-    may_repeat,
+    backoff::Backoff,
+    buffer::replay::Replay,
+    error::RetriesEnded,
+    jitter::Jitter,
+    last_result::{Last, Superseded, replace},
+    layer::RetryLayer,
+    rules::{Decision, Left, Rules, StopReason},
+    schedule::Schedule,
+    stored_request::Kept,
+    table::{Ending, may_repeat},
+    trail::{Attempt, AttemptTrail},
 };
 
 /// Predicts when the limiter admits a request with these extensions.

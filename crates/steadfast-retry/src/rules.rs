@@ -3,7 +3,12 @@ use std::{fmt, ops::RangeInclusive, time::Duration};
 use http::StatusCode;
 use steadfast_spec::Class;
 
-use crate::{Attempt, Ending, Jitter, Schedule, jitter::share, may_repeat};
+use crate::{
+    jitter::{Jitter, share},
+    schedule::Schedule,
+    table::{Ending, may_repeat},
+    trail::Attempt,
+};
 
 /// When a request is sent again, as plain data.
 ///

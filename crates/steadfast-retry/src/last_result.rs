@@ -7,7 +7,7 @@ use steadfast_spec::{
     outcome_of_status,
 };
 
-use crate::{Ending, RetriesEnded, Seen};
+use crate::{error::RetriesEnded, rules::Seen, table::Ending};
 
 /// The result of the last send.
 pub(crate) struct Last {

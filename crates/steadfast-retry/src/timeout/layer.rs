@@ -17,7 +17,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::{AttemptTimedOut, TimedBody, peek::decides_by_body};
+use crate::{classify::peek::decides_by_body, error::AttemptTimedOut, timeout::timed_body::TimedBody};
 
 /// How long the gateway itself may work on a request before it answers 504.
 const GATEWAY_TIMEOUT: Duration = Duration::from_secs(30);

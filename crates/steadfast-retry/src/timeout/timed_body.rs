@@ -10,7 +10,11 @@ use http_body::{Body, Frame, SizeHint};
 use steadfast_spec::{BoxError, Failure, Fate, ext};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::{AttemptTimedOut, BodyStalled, PEEK_LIMIT, collect::weight};
+use crate::{
+    classify::peek::PEEK_LIMIT,
+    collect::weight,
+    error::{AttemptTimedOut, BodyStalled},
+};
 
 /// The body of an answer, with a bound on how long it may keep its reader waiting.
 ///

@@ -11,7 +11,7 @@ use steadfast_spec::{
 };
 use tower_service::Service;
 
-use crate::Replay;
+use crate::buffer::replay::Replay;
 
 /// A request as tower's retry handles it: whole when it is sent, otherwise the parts from which a repeat is made.
 ///

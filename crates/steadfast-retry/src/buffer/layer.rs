@@ -12,7 +12,7 @@ use steadfast_spec::{BoxError, Failure};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::{BufferedBody, collect::Collecting};
+use crate::{buffer::buffered_body::BufferedBody, collect::Collecting};
 
 /// How much of a request's body is held in memory by default: 64 KiB.
 const BUFFER_LIMIT: usize = 64 * 1024;

@@ -7,7 +7,7 @@ use tracing::{
     field::{Empty, display},
 };
 
-use crate::{ResendCount, Sends};
+use steadfast_spec::ext::{ResendCount, Sends};
 
 /// Makes the span of one send, with the names and fields of OpenTelemetry's conventions for HTTP clients.
 ///

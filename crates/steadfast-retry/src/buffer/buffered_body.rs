@@ -10,7 +10,7 @@ use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 
 use crate::{
-    Replay,
+    buffer::replay::Replay,
     collect::{CollectEnd, Collecting},
 };
 

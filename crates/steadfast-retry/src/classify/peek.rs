@@ -4,7 +4,7 @@ use http_body::{Body, Frame};
 use steadfast_spec::{Endpoint, Envelope, Outcome, Peek, outcome_of};
 
 use crate::{
-    PeekedBody,
+    classify::peeked_body::PeekedBody,
     collect::{CollectEnd, Collecting},
 };
 

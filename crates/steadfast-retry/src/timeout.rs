@@ -1,0 +1,4 @@
+//! The end of a send that takes too long.
+
+pub(crate) mod layer;
+pub(crate) mod timed_body;
