@@ -7,17 +7,17 @@ use steadfast_spec::{
     outcome_of_status,
 };
 
-use crate::{error::RetriesEnded, rules::Seen, table::Ending};
+use crate::{error::RetriesEnded, rules::Observation, table::Ending};
 
 /// The result of the last send.
-pub(crate) struct Last {
+pub(crate) struct LastResult {
     pub(crate) outcome: Outcome,
-    pub(crate) seen: Seen,
+    pub(crate) observation: Observation,
     /// True if another policy has already spent its repeats on it.
     pub(crate) is_final: bool,
 }
 
-impl Last {
+impl LastResult {
     pub(crate) fn read<R>(class: Class, result: &Result<Response<R>, BoxError>) -> Self {
         match result {
             Ok(response) => {
@@ -25,7 +25,7 @@ impl Last {
                 let extensions = Stamped::of(response.extensions());
                 let outcome = extensions.stamp().cloned().unwrap_or_else(|| outcome_of_status(class, status));
                 Self {
-                    seen: Seen {
+                    observation: Observation {
                         ending: Ending::of(&outcome, Some(status), false),
                         status: Some(status),
                         retry_after: RetryAfter::parse(response.headers()).map(|asked| asked.0),
@@ -38,7 +38,7 @@ impl Last {
                 let outcome = Failure::outcome_of(&**error);
                 let refused = Failure::find(&**error).is_some_and(Failure::is_refusal);
                 Self {
-                    seen: Seen {
+                    observation: Observation {
                         ending: Ending::of(&outcome, None, refused),
                         status: None,
                         retry_after: None,

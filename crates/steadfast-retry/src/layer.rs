@@ -15,7 +15,7 @@ use tower_service::Service;
 use crate::{
     buffer::replay::Replay,
     policy::RetryPolicy,
-    stored_request::{Kept, Sender},
+    stored_request::{Sender, StoredRequest},
 };
 
 /// Repeats requests by a [`RetryPolicy`]; made by [`RetryPolicy::layer`].
@@ -25,6 +25,14 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct RetryLayer {
     policy: RetryPolicy,
+}
+
+impl RetryPolicy {
+    /// Returns the layer with this policy.
+    #[must_use]
+    pub fn layer(self) -> RetryLayer {
+        RetryLayer::new(self)
+    }
 }
 
 impl RetryLayer {
@@ -61,7 +69,7 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         Place::Retry.pass(request.extensions_mut());
-        ResponseFuture { inner: self.0.call(Kept::whole(request)) }
+        ResponseFuture { inner: self.0.call(StoredRequest::whole(request)) }
     }
 }
 
@@ -74,7 +82,7 @@ pin_project! {
         R: Body,
     {
         #[pin]
-        inner: retry::future::ResponseFuture<RetryPolicy, Sender<S>, Kept<B>>,
+        inner: retry::future::ResponseFuture<RetryPolicy, Sender<S>, StoredRequest<B>>,
     }
 }
 

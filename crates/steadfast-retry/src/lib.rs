@@ -102,7 +102,7 @@ pub use crate::{
     jitter::Jitter,
     layer::{Retry, RetryLayer},
     policy::RetryPolicy,
-    rules::{Decision, Left, Rules, Seen, StopReason},
+    rules::{Decision, Observation, Remaining, Rules, StopReason},
     schedule::Schedule,
     table::{Ending, may_repeat},
     timeout::{

@@ -27,11 +27,10 @@ use crate::{
     buffer::replay::Replay,
     error::RetriesEnded,
     jitter::Jitter,
-    last_result::{Last, Superseded, replace},
-    layer::RetryLayer,
-    rules::{Decision, Left, Rules, StopReason},
+    last_result::{LastResult, Superseded, replace},
+    rules::{Decision, Remaining, Rules, StopReason},
     schedule::Schedule,
-    stored_request::Kept,
+    stored_request::StoredRequest,
     table::{Ending, may_repeat},
     trail::{Attempt, AttemptTrail},
 };
@@ -39,7 +38,7 @@ use crate::{
 /// Predicts when the limiter admits a request with these extensions.
 type PredictPermit = dyn Fn(&Extensions) -> Option<Instant> + Send + Sync;
 
-/// Repeats requests that are certainly safe to repeat; the policy of a [`RetryLayer`].
+/// Repeats requests that are certainly safe to repeat; the policy of a [`RetryLayer`](crate::RetryLayer).
 ///
 /// 1. Whether a request may be repeated follows from its [`Class`] and the [`Outcome`](steadfast_spec::Outcome) of
 ///    the send. [`may_repeat`] is the whole table, with one exception: a request whose refusal no list could refute
@@ -204,33 +203,27 @@ impl RetryPolicy {
         &self.settings.rules
     }
 
-    /// Returns the layer with this policy.
-    #[must_use]
-    pub fn layer(self) -> RetryLayer {
-        RetryLayer::new(self)
-    }
-
     fn draw(&self) -> u64 {
         // A draw cannot panic half-way, so a poisoned generator is still usable.
         self.settings.rng.lock().unwrap_or_else(PoisonError::into_inner).next_u64()
     }
 
-    fn left(&self, extensions: &Extensions) -> Left {
+    fn remaining(&self, extensions: &Extensions) -> Remaining {
         let now = Instant::now();
         let until = |instant: Instant| instant.saturating_duration_since(now);
-        Left {
+        Remaining {
             deadline: ext::Deadline::of(extensions).map(|d| until(Instant::from_std(d.0))),
             send_by: ext::SendBy::of(extensions).map(|d| until(Instant::from_std(d.0))),
             permit: self.settings.predict.as_ref().and_then(|predict| predict(extensions)).map(until),
         }
     }
 
-    fn decide<B>(&self, class: Class, last: &Last, kept: &Kept<B>) -> Decision {
-        if last.is_final || !may_repeat(class, last.seen.ending) {
+    fn decide<B>(&self, class: Class, last: &LastResult, stored: &StoredRequest<B>) -> Decision {
+        if last.is_final || !may_repeat(class, last.observation.ending) {
             return Decision::Return;
         }
-        let left = self.left(&kept.head().extensions);
-        match self.settings.rules.decide(class, &self.earlier, &last.seen, &left, self.draw()) {
+        let remaining = self.remaining(&stored.head().extensions);
+        match self.settings.rules.decide(class, &self.earlier, &last.observation, &remaining, self.draw()) {
             Decision::Repeat { .. }
                 if self.settings.budget.as_ref().is_some_and(|budget| !budget.withdraw()) =>
             {
@@ -240,8 +233,8 @@ impl RetryPolicy {
         }
     }
 
-    fn trail(&mut self, last: Last) -> AttemptTrail {
-        self.earlier.push(Attempt::new(last.outcome, last.seen.status));
+    fn trail(&mut self, last: LastResult) -> AttemptTrail {
+        self.earlier.push(Attempt::new(last.outcome, last.observation.status));
         std::mem::take(&mut self.earlier).into()
     }
 }
@@ -262,7 +255,7 @@ impl fmt::Debug for RetryPolicy {
     }
 }
 
-impl<B, R> Policy<Kept<B>, Response<R>, BoxError> for RetryPolicy
+impl<B, R> Policy<StoredRequest<B>, Response<R>, BoxError> for RetryPolicy
 where
     B: Replay,
     R: Body,
@@ -271,16 +264,16 @@ where
 
     fn retry(
         &mut self,
-        kept: &mut Kept<B>,
+        stored: &mut StoredRequest<B>,
         result: &mut Result<Response<R>, BoxError>,
     ) -> Option<Backoff<R>> {
-        let route = kept.route();
+        let route = stored.route();
         let (endpoint, class) = (route.endpoint, route.class);
         let unverifiable = route.is_unverifiable();
-        let last = Last::read(class, result);
+        let last = LastResult::read(class, result);
         // The answer may be untrue, and no list could show it.
-        let believed = last.seen.ending != Ending::Throttled || !unverifiable;
-        match if believed { self.decide(class, &last, kept) } else { Decision::Return } {
+        let believed = last.observation.ending != Ending::Throttled || !unverifiable;
+        match if believed { self.decide(class, &last, stored) } else { Decision::Return } {
             // ## Sent => Returned
             //
             // The result is final, or a layer further out decides.
@@ -304,7 +297,7 @@ where
             //
             // A repeat is due, but the schedule or the budget is spent, or it would come too late.
             Decision::Stop(reason) => {
-                let (status, outcome) = (last.seen.status.map(|s| s.as_u16()), last.outcome.clone());
+                let (status, outcome) = (last.observation.status.map(|s| s.as_u16()), last.outcome.clone());
                 let trail = self.trail(last);
                 let sends = trail.attempts().len();
                 tracing::debug!(?endpoint, ?status, %outcome, sends, %reason, "not repeated");
@@ -323,22 +316,22 @@ where
             //
             // Nothing was executed, or executing it twice has the same effect as once.
             Decision::Repeat { after } => {
-                let status = last.seen.status.as_ref().map(StatusCode::as_u16);
+                let status = last.observation.status.as_ref().map(StatusCode::as_u16);
                 tracing::debug!(?endpoint, ?status, outcome = %last.outcome, ?after, "repeating");
-                let mut attempt = Attempt::new(last.outcome, last.seen.status);
+                let mut attempt = Attempt::new(last.outcome, last.observation.status);
                 attempt.delay = Some(after);
                 self.earlier.push(attempt);
-                let mut head = kept.head();
+                let mut head = stored.head();
                 head.extensions.insert(ext::HeadOfLane);
                 head.extensions.insert(ResendCount(u32::try_from(self.earlier.len()).unwrap_or(u32::MAX)));
-                kept.set_head(head);
+                stored.set_head(head);
                 let old = std::mem::replace(result, Err(Superseded.into())).ok().map(Response::into_body);
                 Some(Backoff::new(after, old))
             }
         }
     }
 
-    fn clone_request(&mut self, kept: &Kept<B>) -> Option<Kept<B>> {
-        kept.spare()
+    fn clone_request(&mut self, stored: &StoredRequest<B>) -> Option<StoredRequest<B>> {
+        stored.spare()
     }
 }

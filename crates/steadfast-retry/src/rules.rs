@@ -43,7 +43,7 @@ impl Default for Rules {
 
 /// How the last send ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct Observation {
     /// The row of the table.
     pub ending: Ending,
     /// The status of the answer; `None` if there was none.
@@ -54,7 +54,7 @@ pub struct Seen {
 
 /// The time left on the call's clocks, counted from now. Zero means over, `None` no bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Left {
+pub struct Remaining {
     /// Until the caller's deadline for an answer.
     pub deadline: Option<Duration>,
     /// Until the request must have left.
@@ -103,34 +103,47 @@ impl fmt::Display for StopReason {
 }
 
 impl Rules {
-    /// Decides what follows a send that ended as `seen`, after the `earlier` sends of the same call.
+    /// Decides what follows a send that ended as `observation`, after the `earlier` sends of the same call.
     ///
     /// `draw` is a uniformly random number. It affects only the jitter.
     #[must_use]
-    pub fn decide(&self, class: Class, earlier: &[Attempt], seen: &Seen, left: &Left, draw: u64) -> Decision {
-        if !may_repeat(class, seen.ending) {
+    pub fn decide(
+        &self,
+        class: Class,
+        earlier: &[Attempt],
+        observation: &Observation,
+        remaining: &Remaining,
+        draw: u64,
+    ) -> Decision {
+        if !may_repeat(class, observation.ending) {
             return Decision::Return;
         }
         let Some(&scheduled) = self.schedule.delays().get(earlier.len()) else {
             return Decision::Stop(StopReason::Spent);
         };
-        let after = self.delay(scheduled, earlier, seen, draw);
+        let after = self.delay(scheduled, earlier, observation, draw);
         // The wait for the permit runs during the delay, so the later of the two counts.
-        let sent = left.permit.map_or(after, |permit| permit.max(after));
-        if left.deadline.is_some_and(|left| sent >= left) {
+        let sent = remaining.permit.map_or(after, |permit| permit.max(after));
+        if remaining.deadline.is_some_and(|deadline| sent >= deadline) {
             return Decision::Stop(StopReason::Deadline);
         }
-        if left.send_by.is_some_and(|left| sent > left) {
+        if remaining.send_by.is_some_and(|send_by| sent > send_by) {
             return Decision::Stop(StopReason::SendBy);
         }
         Decision::Repeat { after }
     }
 
-    fn delay(&self, scheduled: Duration, earlier: &[Attempt], seen: &Seen, draw: u64) -> Duration {
+    fn delay(
+        &self,
+        scheduled: Duration,
+        earlier: &[Attempt],
+        observation: &Observation,
+        draw: u64,
+    ) -> Duration {
         let had = |status| move |attempt: &Attempt| attempt.status == Some(status);
-        let asked = seen.retry_after.unwrap_or_default().min(self.retry_after_cap);
+        let asked = observation.retry_after.unwrap_or_default().min(self.retry_after_cap);
         let mut least = scheduled.max(asked);
-        match seen.status {
+        match observation.status {
             Some(StatusCode::SERVICE_UNAVAILABLE)
                 if !earlier.iter().any(had(StatusCode::SERVICE_UNAVAILABLE)) =>
             {
@@ -161,9 +174,9 @@ mod tests {
         Rules { jitter: Jitter::NONE, ..Rules::default() }
     }
 
-    fn seen(status: u16) -> Seen {
+    fn observation(status: u16) -> Observation {
         let ending = if status == 429 { Ending::Throttled } else { Ending::InDoubt };
-        Seen { ending, status: StatusCode::from_u16(status).ok(), retry_after: None }
+        Observation { ending, status: StatusCode::from_u16(status).ok(), retry_after: None }
     }
 
     fn after(status: u16) -> Attempt {
@@ -174,23 +187,24 @@ mod tests {
         Decision::Repeat { after: Duration::from_secs(secs) }
     }
 
-    fn decide(rules: &Rules, earlier: &[Attempt], seen: &Seen) -> Decision {
-        rules.decide(Class::Safe, earlier, seen, &Left::default(), 0)
+    fn decide(rules: &Rules, earlier: &[Attempt], observation: &Observation) -> Decision {
+        rules.decide(Class::Safe, earlier, observation, &Remaining::default(), 0)
     }
 
     #[test]
     fn five_sends_and_no_sixth() {
         let earlier = vec![after(500); 5];
-        let delays: Vec<_> = (0..5).map(|n| decide(&exact(), &earlier[..n], &seen(500))).collect();
+        let delays: Vec<_> = (0..5).map(|n| decide(&exact(), &earlier[..n], &observation(500))).collect();
         assert_eq!(delays, [repeat(1), repeat(2), repeat(4), repeat(8), Decision::Stop(StopReason::Spent)]);
     }
 
     #[test]
     fn what_may_not_be_repeated_is_returned_and_never_called_stopped() {
         let earlier = vec![after(500); 9];
-        let left = Left { deadline: Some(Duration::ZERO), ..Left::default() };
+        let remaining = Remaining { deadline: Some(Duration::ZERO), ..Remaining::default() };
         for n in 0..=9 {
-            let decision = exact().decide(Class::VerifyFirst, &earlier[..n], &seen(504), &left, 0);
+            let decision =
+                exact().decide(Class::VerifyFirst, &earlier[..n], &observation(504), &remaining, 0);
             assert_eq!(decision, Decision::Return);
         }
     }
@@ -198,28 +212,30 @@ mod tests {
     #[test]
     fn the_longer_of_schedule_and_retry_after_counts_up_to_the_cap() {
         for (asked, expected) in [(0, 2), (1, 2), (3, 3), (60, 60), (61, 60), (u64::MAX, 60)] {
-            let seen = Seen { retry_after: Some(Duration::from_secs(asked)), ..seen(429) };
-            assert_eq!(decide(&exact(), &[after(429)], &seen), repeat(expected), "{asked}");
+            let observation =
+                Observation { retry_after: Some(Duration::from_secs(asked)), ..observation(429) };
+            assert_eq!(decide(&exact(), &[after(429)], &observation), repeat(expected), "{asked}");
         }
     }
 
     #[test]
     fn only_the_first_503_of_a_call_waits_longer() {
-        assert_eq!(decide(&exact(), &[], &seen(503)), repeat(5));
-        assert_eq!(decide(&exact(), &[after(503)], &seen(503)), repeat(2));
-        assert_eq!(decide(&exact(), &[after(500)], &seen(503)), repeat(5));
-        assert_eq!(decide(&exact(), &[after(500), after(500), after(500)], &seen(503)), repeat(8));
+        assert_eq!(decide(&exact(), &[], &observation(503)), repeat(5));
+        assert_eq!(decide(&exact(), &[after(503)], &observation(503)), repeat(2));
+        assert_eq!(decide(&exact(), &[after(500)], &observation(503)), repeat(5));
+        assert_eq!(decide(&exact(), &[after(500), after(500), after(500)], &observation(503)), repeat(8));
     }
 
     #[test]
     fn repeated_502s_wait_longer_only_if_asked_to() {
-        assert_eq!(decide(&exact(), &[after(502)], &seen(502)), repeat(2));
+        assert_eq!(decide(&exact(), &[after(502)], &observation(502)), repeat(2));
         let range = Duration::from_secs(30)..=Duration::from_secs(60);
         let patient = Rules { persistent_bad_gateway: Some(range.clone()), ..exact() };
-        assert_eq!(decide(&patient, &[], &seen(502)), repeat(1));
-        assert_eq!(decide(&patient, &[after(502), after(500)], &seen(502)), repeat(4));
-        assert_eq!(decide(&patient, &[after(502)], &seen(502)), repeat(30));
-        let drawn = patient.decide(Class::Safe, &[after(502)], &seen(502), &Left::default(), u64::MAX);
+        assert_eq!(decide(&patient, &[], &observation(502)), repeat(1));
+        assert_eq!(decide(&patient, &[after(502), after(500)], &observation(502)), repeat(4));
+        assert_eq!(decide(&patient, &[after(502)], &observation(502)), repeat(30));
+        let drawn =
+            patient.decide(Class::Safe, &[after(502)], &observation(502), &Remaining::default(), u64::MAX);
         assert!(
             matches!(drawn, Decision::Repeat { after } if range.contains(&after) && after.as_secs() == 59)
         );
@@ -228,20 +244,26 @@ mod tests {
     #[test]
     fn a_repeat_that_would_come_too_late_is_not_waited_for() {
         let secs = |n| Some(Duration::from_secs(n));
-        let at = |left| exact().decide(Class::Safe, &[after(500)], &seen(500), &left, 0);
+        let at = |remaining| exact().decide(Class::Safe, &[after(500)], &observation(500), &remaining, 0);
         let stop = Decision::Stop;
-        for (left, expected) in [
-            (Left { deadline: secs(3), ..Left::default() }, repeat(2)),
-            (Left { deadline: secs(2), ..Left::default() }, stop(StopReason::Deadline)),
-            (Left { deadline: secs(0), ..Left::default() }, stop(StopReason::Deadline)),
-            (Left { send_by: secs(2), ..Left::default() }, repeat(2)),
-            (Left { send_by: secs(1), ..Left::default() }, stop(StopReason::SendBy)),
-            (Left { deadline: secs(9), permit: secs(8), ..Left::default() }, repeat(2)),
-            (Left { deadline: secs(9), permit: secs(9), ..Left::default() }, stop(StopReason::Deadline)),
-            (Left { send_by: secs(8), permit: secs(9), ..Left::default() }, stop(StopReason::SendBy)),
-            (Left { permit: secs(9_999), ..Left::default() }, repeat(2)),
+        for (remaining, expected) in [
+            (Remaining { deadline: secs(3), ..Remaining::default() }, repeat(2)),
+            (Remaining { deadline: secs(2), ..Remaining::default() }, stop(StopReason::Deadline)),
+            (Remaining { deadline: secs(0), ..Remaining::default() }, stop(StopReason::Deadline)),
+            (Remaining { send_by: secs(2), ..Remaining::default() }, repeat(2)),
+            (Remaining { send_by: secs(1), ..Remaining::default() }, stop(StopReason::SendBy)),
+            (Remaining { deadline: secs(9), permit: secs(8), ..Remaining::default() }, repeat(2)),
+            (
+                Remaining { deadline: secs(9), permit: secs(9), ..Remaining::default() },
+                stop(StopReason::Deadline),
+            ),
+            (
+                Remaining { send_by: secs(8), permit: secs(9), ..Remaining::default() },
+                stop(StopReason::SendBy),
+            ),
+            (Remaining { permit: secs(9_999), ..Remaining::default() }, repeat(2)),
         ] {
-            assert_eq!(at(left), expected, "{left:?}");
+            assert_eq!(at(remaining), expected, "{remaining:?}");
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::buffer::replay::Replay;
 /// A request as tower's retry handles it: whole when it is sent, otherwise the parts from which a repeat is made.
 ///
 /// tower copies every request before sending it, and hardly any copy is sent.
-pub struct Kept<B> {
+pub struct StoredRequest<B> {
     head: Head,
     body: B,
 }
@@ -26,7 +26,7 @@ enum Head {
     Spare(Spare),
 }
 
-impl<B> Kept<B> {
+impl<B> StoredRequest<B> {
     pub(crate) fn whole(request: Request<B>) -> Self {
         let (head, body) = request.into_parts();
         Self { head: Head::Whole(head), body }
@@ -75,9 +75,9 @@ impl<B> Kept<B> {
 }
 
 // The address may contain a code, and a header a secret.
-impl<B> fmt::Debug for Kept<B> {
+impl<B> fmt::Debug for StoredRequest<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Kept").finish_non_exhaustive()
+        f.debug_struct("StoredRequest").finish_non_exhaustive()
     }
 }
 
@@ -85,7 +85,7 @@ impl<B> fmt::Debug for Kept<B> {
 #[derive(Clone, Debug)]
 pub(crate) struct Sender<S>(pub(crate) S);
 
-impl<S: Service<Request<B>>, B> Service<Kept<B>> for Sender<S> {
+impl<S: Service<Request<B>>, B> Service<StoredRequest<B>> for Sender<S> {
     type Response = S::Response;
     type Error = S::Error;
     type Future = S::Future;
@@ -94,7 +94,7 @@ impl<S: Service<Request<B>>, B> Service<Kept<B>> for Sender<S> {
         self.0.poll_ready(cx)
     }
 
-    fn call(&mut self, kept: Kept<B>) -> S::Future {
-        self.0.call(kept.into_request())
+    fn call(&mut self, stored: StoredRequest<B>) -> S::Future {
+        self.0.call(stored.into_request())
     }
 }
