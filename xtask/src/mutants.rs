@@ -40,7 +40,10 @@ const SAMPLE: &[(&str, &str)] = &[
     ("crates/steadfast-limit/src/core/limiter/dispatch.rs", "delete ! in Limiter::on_429"),
     ("crates/steadfast-limit/src/core/spent/stamps.rs", "replace Stamps<'a>::held -> usize with 0"),
     ("crates/steadfast-retry/src/jitter.rs", "replace + with - in share"),
-    ("crates/steadfast-retry/src/policy.rs", "replace RetryPolicy::remaining -> Remaining with Default::default()"),
+    (
+        "crates/steadfast-retry/src/policy.rs",
+        "replace RetryPolicy::remaining -> Remaining with Default::default()",
+    ),
 ];
 
 /// What a mutant of the sample may take to be tested. Beyond it the tests hang, and have noticed.

@@ -8,6 +8,7 @@ pub(crate) mod permit;
 mod restart;
 pub(crate) mod shared;
 pub(crate) mod sync;
+mod wakers;
 pub(crate) mod watched_route;
 mod writer;
 pub(crate) mod zone_keys;

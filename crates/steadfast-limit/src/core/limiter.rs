@@ -1,17 +1,12 @@
-use std::time::Duration;
-
 use steadfast_spec::{Lane, Scope, Zone};
 
 use crate::{
     core::{
         decision::{Answer, Ask, Decision, Grant, Loss, WaiterId, ZoneId},
         event::Event,
-        key_set::KeySet,
         key_state::KeyState,
-        queue::Queue,
         rules::{Rules, ceilings::LANES},
         settings::Settings,
-        snapshot::{LaneSnapshot, Snapshot, ZoneSnapshot},
         time::{LATEST, Nanos},
         trust::circuit_breaker::Verdict,
     },
@@ -20,7 +15,10 @@ use crate::{
 
 mod absent;
 mod dispatch;
+mod estimate;
+mod grant;
 mod key_table;
+mod report;
 mod restart;
 mod waiters;
 
@@ -262,67 +260,6 @@ impl Limiter {
         Ok(each.fold(now, Nanos::max))
     }
 
-    /// Forgets what one key has spent in one zone. For a renewed token, whose windows at the gateway are new.
-    /// Requests on their way stay counted.
-    pub fn reset(&mut self, zone: ZoneId, key: u64, now: Nanos) {
-        let now = self.advance(now);
-        let Some(id) = self.keys.find(zone, key) else { return };
-        self.keys.get_mut(id).0.reset();
-        self.dispatch(KeySet::from(id as u32), now);
-    }
-
-    /// Returns the instants from which the spent slots of one key age, relative to `now` and ascending. Requests on
-    /// their way count as if the gateway counted them at the last possible instant.
-    pub fn export(&mut self, zone: ZoneId, key: u64, now: Nanos) -> Vec<i64> {
-        let now = self.advance(now);
-        let Some(id) = self.keys.find(zone, key) else { return Vec::new() };
-        let (state, rules) = self.keys.get(id);
-        let latest = now + self.settings.gateway_timeout + rules.settle;
-        let on_their_way = (0..state.on_their_way()).map(|_| latest);
-        let mut stamps: Vec<_> = state.spent(rules, now).chain(on_their_way).collect();
-        stamps.sort_unstable();
-        stamps.into_iter().map(|stamp| stamp as i64 - now as i64).collect()
-    }
-
-    /// Adds what one key had spent in one zone at `exported`, in the form that [`export`](Self::export) returned.
-    ///
-    /// # Errors
-    ///
-    /// [`Refusal::TooManyKeys`] if there is no room for the key.
-    pub fn import(
-        &mut self,
-        zone: ZoneId,
-        key: u64,
-        stamps: &[i64],
-        exported: Nanos,
-        now: Nanos,
-    ) -> Result<(), Refusal> {
-        let now = self.advance(now);
-        let keys = self.keys.open(&[(zone, key)], now)?;
-        let at = |offset: &i64| exported.saturating_add_signed(*offset);
-        for id in keys.iter() {
-            let (state, rules) = self.keys.get_mut(id);
-            state.restore(rules, stamps.iter().map(at), now);
-        }
-        self.dispatch(keys, now);
-        Ok(())
-    }
-
-    /// Counts all windows of one key in one zone as spent until they have passed, except for cancels and
-    /// verifications. For a token shared with a program that has just stopped.
-    ///
-    /// # Errors
-    ///
-    /// [`Refusal::TooManyKeys`] if there is no room for the key.
-    pub fn assume_spent(&mut self, zone: ZoneId, key: u64, now: Nanos) -> Result<(), Refusal> {
-        let now = self.advance(now);
-        for id in self.keys.open(&[(zone, key)], now)?.iter() {
-            let (state, rules) = self.keys.get_mut(id);
-            state.fill(now + rules.longest());
-        }
-        Ok(())
-    }
-
     /// Returns the waiters granted, refused or given an alarm since the last call. Poll them.
     pub fn take_woken(&mut self) -> Vec<WaiterId> {
         self.waiters.take_woken()
@@ -331,39 +268,6 @@ impl Limiter {
     /// Returns the events since the last call that an operator may want to know.
     pub fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
-    }
-
-    /// Returns what the limiter holds at `now`. Idle keys are dropped first.
-    pub fn snapshot(&mut self, now: Nanos) -> Snapshot {
-        let now = self.advance(now);
-        self.sweep(now);
-        let mut zones: Vec<_> = self.keys.ids().into_iter().map(|id| self.zone_snapshot(id, now)).collect();
-        zones.sort_by_key(|(order, zone)| (*order, zone.key));
-        Snapshot { zones: zones.into_iter().map(|(_, zone)| zone).collect(), bytes: self.heap_bytes() }
-    }
-
-    fn zone_snapshot(&self, id: usize, now: Nanos) -> (ZoneId, ZoneSnapshot) {
-        let (state, rules) = self.keys.get(id);
-        let waiting = state.queue().map(Queue::waiting).unwrap_or_default();
-        let snapshot = ZoneSnapshot {
-            zone: rules.zone,
-            key: state.key(),
-            in_flight: state.on_their_way(),
-            lost: state.lost(),
-            windows: state.uses(rules, now),
-            paused_for: state.paused_until(now).map(|until| Duration::from_nanos(until - now)),
-            step: state.trust().step(),
-            lanes: Lane::ALL.map(|lane| LaneSnapshot {
-                lane,
-                waiting: waiting[lane as usize],
-                next_free: Duration::from_nanos(self.estimate(id, lane, false, now) - now),
-            }),
-        };
-        (state.zone(), snapshot)
-    }
-
-    fn heap_bytes(&self) -> usize {
-        self.keys.heap_bytes() + self.waiters.heap_bytes() + self.scratch.capacity() * size_of::<Nanos>()
     }
 
     /// Moves the clock to `now`, never backwards: callers may get the lock in any order.

@@ -7,7 +7,7 @@ use crate::{
         limiter::Limiter,
         time::Nanos,
     },
-    shell::{owners::Owners, sync::Mutex},
+    shell::{owners::Owners, sync::Mutex, wakers::Wakers},
 };
 
 /// The core behind its one lock, and the wakers of the waiters.
@@ -130,7 +130,7 @@ impl HandOff {
 impl HandOff {
     /// Returns how many wakers are kept.
     pub(crate) fn kept_wakers(&self) -> usize {
-        self.state.lock().wakers.0.len()
+        self.state.lock().wakers.len()
     }
 
     /// Does what [`with`](Self::with) does, without its last line: no waiter is woken.
@@ -138,41 +138,5 @@ impl HandOff {
         let mut state = self.state.lock();
         call(&mut state.core);
         state.core.take_woken();
-    }
-}
-
-/// The wakers of the waiters, by waiter slot. A slot may meanwhile belong to another waiter.
-#[derive(Default)]
-struct Wakers(Vec<Option<(WaiterId, Waker)>>);
-
-impl Wakers {
-    fn take(&mut self, waiter: WaiterId) -> Option<Waker> {
-        let kept = self.0.get_mut(waiter.slot())?.take_if(|(whose, _)| *whose == waiter);
-        kept.map(|(_, waker)| waker)
-    }
-
-    /// Keeps the waker of `waiter`.
-    fn keep(&mut self, waiter: WaiterId, waker: &Waker) {
-        if self.0.len() <= waiter.slot() {
-            self.0.resize(waiter.slot() + 1, None);
-        }
-        match &mut self.0[waiter.slot()] {
-            Some((whose, kept)) => {
-                *whose = waiter;
-                kept.clone_from(waker);
-            }
-            none => *none = Some((waiter, waker.clone())),
-        }
-    }
-
-    /// Removes the waker of `waiter`.
-    fn forget(&mut self, waiter: WaiterId) {
-        self.take(waiter);
-        while self.0.last().is_some_and(Option::is_none) {
-            self.0.pop();
-        }
-        if self.0.is_empty() {
-            self.0 = Vec::new();
-        }
     }
 }

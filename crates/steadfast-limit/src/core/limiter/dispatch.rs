@@ -1,19 +1,13 @@
 use std::time::Duration;
 
-use steadfast_spec::Lane;
-
 use super::Limiter;
 use crate::{
     core::{
         decision::{Ask, Decision, Grant, WaiterId},
         event::Event,
         key_set::KeySet,
-        key_state::{KeyState, Mode},
-        lanes::is_paced,
-        queue::{Alarm, Computed, Place, Queue},
-        rules::Rules,
+        queue::{Alarm, Place, Queue},
         time::Nanos,
-        trust::trust_level::Change,
     },
     error::Refusal,
 };
@@ -48,20 +42,6 @@ impl Limiter {
             if deadline.is_some_and(|deadline| deadline < now + pause) {
                 self.refuse_late(waiter, now);
             }
-        }
-    }
-
-    /// Reports what a key has learned or unlearned.
-    pub(super) fn report_change(&mut self, id: usize, change: Change) {
-        let (state, rules) = self.keys.get(id);
-        let (zone, key, trust) = (rules.zone, state.key(), state.trust());
-        if change.step {
-            self.events.push(Event::Stepped { zone, key, step: trust.step() });
-        }
-        if change.limit {
-            let documented = rules.shortest_limit();
-            let limit = trust.learned().unwrap_or(documented);
-            self.events.push(Event::Learned { zone, key, limit, documented });
         }
     }
 
@@ -140,75 +120,6 @@ impl Limiter {
             .then_some(Obstacle::Elsewhere)
     }
 
-    /// Grants at once if every zone has room and no queue.
-    pub(super) fn grant(&mut self, keys: KeySet, lane: Lane, now: Nanos) -> Option<Grant> {
-        let is_clear = |id| {
-            let (state, rules) = self.keys.get(id);
-            state.is_clear(rules, lane, now)
-        };
-        if keys.iter().all(is_clear) {
-            // Nothing is lost and no 429 was met, so there is nothing else to record.
-            return self.pace(keys, lane, now).then(|| {
-                keys.iter().for_each(|id| self.keys.get_mut(id).0.spend(now));
-                Grant::new(keys, lane, now)
-            });
-        }
-        let is_free = keys.iter().all(|id| {
-            self.keys.queue(id).is_none() && self.opens(id, lane, 0, now).is_some_and(|opens| opens <= now)
-        });
-        (is_free && self.pace(keys, lane, now)).then(|| self.spend(keys, lane, now))
-    }
-
-    /// Returns when the zone opens for a request of `lane` with `ahead` before it.
-    fn opens(&mut self, id: usize, lane: Lane, ahead: u32, now: Nanos) -> Option<Nanos> {
-        let (state, rules) = self.keys.get(id);
-        let version = state.version();
-        if let Some(known) = state.queue().and_then(|queue| queue.computed(version, lane, ahead)) {
-            return known.opens;
-        }
-        let (mode, strict) = (Mode::Next { ahead }, self.settings.strict_critical);
-        let opens = state.earliest(rules, lane, mode, strict, now, &mut self.scratch);
-        if let Some(queue) = self.keys.queue_mut(id) {
-            queue.remember(Computed { version, lane, ahead, opens });
-        }
-        opens
-    }
-
-    /// Charges the pacers of all zones, or none. False if the request comes too early for one.
-    fn pace(&mut self, keys: KeySet, lane: Lane, now: Nanos) -> bool {
-        if !is_paced(lane) {
-            return true;
-        }
-        for (charged, id) in keys.iter().enumerate() {
-            let (state, rules) = self.keys.get_mut(id);
-            if !state.pace(rules, lane, now) {
-                // The pacer has just set when the zone opens. A waiter of the zone must set its alarm for that.
-                if state.queue().is_some() {
-                    self.dirty.push(id);
-                }
-                keys.iter().take(charged).for_each(|id| self.keys.get_mut(id).0.unpace(lane));
-                return false;
-            }
-        }
-        true
-    }
-
-    /// Spends a slot in every zone.
-    fn spend(&mut self, keys: KeySet, lane: Lane, now: Nanos) -> Grant {
-        let strict = self.settings.strict_critical;
-        let mut grant = Grant::new(keys, lane, now);
-        for (place, id) in keys.iter().enumerate() {
-            let (state, rules) = self.keys.get_mut(id);
-            let is_optimistic = state.is_optimistic(rules, lane, strict, now, &mut self.scratch);
-            let share = state.grant(rules, lane, is_optimistic, now);
-            grant.share_in(place, share);
-            if state.is_lenient(rules, lane, strict, now) {
-                grant.make_lenient();
-            }
-        }
-        grant
-    }
-
     pub(super) fn enqueue(
         &mut self,
         keys: KeySet,
@@ -257,52 +168,6 @@ impl Limiter {
         }
         let refusal = self.missed(worst, now);
         self.conclude(waiter, Err(refusal));
-    }
-
-    /// Returns why a request need not even queue.
-    pub(super) fn hopeless(&self, keys: KeySet, ask: &Ask<'_>, now: Nanos) -> Option<Refusal> {
-        if let Some(deadline) = ask.deadline {
-            let estimates = keys.iter().map(|id| (self.estimate(id, ask.lane, ask.head_of_lane, now), id));
-            let worst = estimates.max();
-            if deadline < now || worst.is_some_and(|(at, _)| at > deadline) {
-                return Some(self.missed(worst, now));
-            }
-        }
-        let bound = self.settings.queue_bounds[ask.lane as usize];
-        keys.iter().find_map(|id| {
-            let (state, rules) = self.keys.get(id);
-            let waiting = state.queue()?.waiting()[ask.lane as usize];
-            (waiting >= bound).then_some(Refusal::QueueFull { zone: rules.zone, lane: ask.lane })
-        })
-    }
-
-    fn missed(&self, worst: Option<(Nanos, usize)>, now: Nanos) -> Refusal {
-        worst.map_or(Refusal::NoZone, |(at, id)| Refusal::WouldMissDeadline {
-            zone: self.keys.get(id).1.zone,
-            earliest: Duration::from_nanos(at - now),
-        })
-    }
-
-    /// Returns when a request that came now would be granted at the earliest, if none ahead of it gave up.
-    pub(super) fn estimate(&self, id: usize, lane: Lane, head: bool, now: Nanos) -> Nanos {
-        let (state, rules) = self.keys.get(id);
-        let ahead = state.queue().map_or(0, |queue| queue.ahead_of_new(lane, head));
-        self.estimate_of(state, rules, lane, ahead, now)
-    }
-
-    /// Returns the same for a key with `ahead` before the request. The zone's own way of counting may be stricter
-    /// than the log.
-    pub(super) fn estimate_of(
-        &self,
-        state: &KeyState,
-        rules: &Rules,
-        lane: Lane,
-        ahead: u32,
-        now: Nanos,
-    ) -> Nanos {
-        let strict = self.settings.strict_critical;
-        let alone = state.earliest(rules, lane, Mode::Alone, strict, now, &mut Vec::new());
-        state.estimate(rules, lane, ahead, strict, now).max(alone.unwrap_or(now))
     }
 
     /// Returns the decision for a waiter. Its id ends here unless it still waits.

@@ -1,6 +1,6 @@
 use super::Limiter;
 use crate::{
-    core::{key_record::KeyRecord, start::Start, time::Nanos},
+    core::{decision::ZoneId, key_record::KeyRecord, key_set::KeySet, start::Start, time::Nanos},
     error::Refusal,
 };
 
@@ -9,6 +9,67 @@ impl Limiter {
     /// Sets how much new keys count as spent from now on.
     pub(crate) fn start(&mut self, start: Start) {
         self.keys.start(start);
+    }
+
+    /// Forgets what one key has spent in one zone. For a renewed token, whose windows at the gateway are new.
+    /// Requests on their way stay counted.
+    pub fn reset(&mut self, zone: ZoneId, key: u64, now: Nanos) {
+        let now = self.advance(now);
+        let Some(id) = self.keys.find(zone, key) else { return };
+        self.keys.get_mut(id).0.reset();
+        self.dispatch(KeySet::from(id as u32), now);
+    }
+
+    /// Returns the instants from which the spent slots of one key age, relative to `now` and ascending. Requests on
+    /// their way count as if the gateway counted them at the last possible instant.
+    pub fn export(&mut self, zone: ZoneId, key: u64, now: Nanos) -> Vec<i64> {
+        let now = self.advance(now);
+        let Some(id) = self.keys.find(zone, key) else { return Vec::new() };
+        let (state, rules) = self.keys.get(id);
+        let latest = now + self.settings.gateway_timeout + rules.settle;
+        let on_their_way = (0..state.on_their_way()).map(|_| latest);
+        let mut stamps: Vec<_> = state.spent(rules, now).chain(on_their_way).collect();
+        stamps.sort_unstable();
+        stamps.into_iter().map(|stamp| stamp as i64 - now as i64).collect()
+    }
+
+    /// Adds what one key had spent in one zone at `exported`, in the form that [`export`](Self::export) returned.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::TooManyKeys`] if there is no room for the key.
+    pub fn import(
+        &mut self,
+        zone: ZoneId,
+        key: u64,
+        stamps: &[i64],
+        exported: Nanos,
+        now: Nanos,
+    ) -> Result<(), Refusal> {
+        let now = self.advance(now);
+        let keys = self.keys.open(&[(zone, key)], now)?;
+        let at = |offset: &i64| exported.saturating_add_signed(*offset);
+        for id in keys.iter() {
+            let (state, rules) = self.keys.get_mut(id);
+            state.restore(rules, stamps.iter().map(at), now);
+        }
+        self.dispatch(keys, now);
+        Ok(())
+    }
+
+    /// Counts all windows of one key in one zone as spent until they have passed, except for cancels and
+    /// verifications. For a token shared with a program that has just stopped.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::TooManyKeys`] if there is no room for the key.
+    pub fn assume_spent(&mut self, zone: ZoneId, key: u64, now: Nanos) -> Result<(), Refusal> {
+        let now = self.advance(now);
+        for id in self.keys.open(&[(zone, key)], now)?.iter() {
+            let (state, rules) = self.keys.get_mut(id);
+            state.fill(now + rules.longest());
+        }
+        Ok(())
     }
 
     /// Returns what every key has spent at `now`.

@@ -1,0 +1,64 @@
+use std::time::Duration;
+
+use steadfast_spec::Lane;
+
+use super::Limiter;
+use crate::{
+    core::{
+        decision::Ask,
+        key_set::KeySet,
+        key_state::{KeyState, Mode},
+        rules::Rules,
+        time::Nanos,
+    },
+    error::Refusal,
+};
+
+/// How long a request would wait at least, and which requests wait in vain.
+impl Limiter {
+    /// Returns why a request need not even queue.
+    pub(super) fn hopeless(&self, keys: KeySet, ask: &Ask<'_>, now: Nanos) -> Option<Refusal> {
+        if let Some(deadline) = ask.deadline {
+            let estimates = keys.iter().map(|id| (self.estimate(id, ask.lane, ask.head_of_lane, now), id));
+            let worst = estimates.max();
+            if deadline < now || worst.is_some_and(|(at, _)| at > deadline) {
+                return Some(self.missed(worst, now));
+            }
+        }
+        let bound = self.settings.queue_bounds[ask.lane as usize];
+        keys.iter().find_map(|id| {
+            let (state, rules) = self.keys.get(id);
+            let waiting = state.queue()?.waiting()[ask.lane as usize];
+            (waiting >= bound).then_some(Refusal::QueueFull { zone: rules.zone, lane: ask.lane })
+        })
+    }
+
+    pub(super) fn missed(&self, worst: Option<(Nanos, usize)>, now: Nanos) -> Refusal {
+        worst.map_or(Refusal::NoZone, |(at, id)| Refusal::WouldMissDeadline {
+            zone: self.keys.get(id).1.zone,
+            earliest: Duration::from_nanos(at - now),
+        })
+    }
+
+    /// Returns when a request that came now would be granted at the earliest, if none ahead of it gave up.
+    pub(super) fn estimate(&self, id: usize, lane: Lane, head: bool, now: Nanos) -> Nanos {
+        let (state, rules) = self.keys.get(id);
+        let ahead = state.queue().map_or(0, |queue| queue.ahead_of_new(lane, head));
+        self.estimate_of(state, rules, lane, ahead, now)
+    }
+
+    /// Returns the same for a key with `ahead` before the request. The zone's own way of counting may be stricter
+    /// than the log.
+    pub(super) fn estimate_of(
+        &self,
+        state: &KeyState,
+        rules: &Rules,
+        lane: Lane,
+        ahead: u32,
+        now: Nanos,
+    ) -> Nanos {
+        let strict = self.settings.strict_critical;
+        let alone = state.earliest(rules, lane, Mode::Alone, strict, now, &mut Vec::new());
+        state.estimate(rules, lane, ahead, strict, now).max(alone.unwrap_or(now))
+    }
+}

@@ -1,0 +1,78 @@
+use steadfast_spec::Lane;
+
+use super::Limiter;
+use crate::core::{
+    decision::Grant, key_set::KeySet, key_state::Mode, lanes::is_paced, queue::Computed, time::Nanos,
+};
+
+/// The grant of a slot in all zones of a request, or in none.
+impl Limiter {
+    /// Grants at once if every zone has room and no queue.
+    pub(super) fn grant(&mut self, keys: KeySet, lane: Lane, now: Nanos) -> Option<Grant> {
+        let is_clear = |id| {
+            let (state, rules) = self.keys.get(id);
+            state.is_clear(rules, lane, now)
+        };
+        if keys.iter().all(is_clear) {
+            // Nothing is lost and no 429 was met, so there is nothing else to record.
+            return self.pace(keys, lane, now).then(|| {
+                keys.iter().for_each(|id| self.keys.get_mut(id).0.spend(now));
+                Grant::new(keys, lane, now)
+            });
+        }
+        let is_free = keys.iter().all(|id| {
+            self.keys.queue(id).is_none() && self.opens(id, lane, 0, now).is_some_and(|opens| opens <= now)
+        });
+        (is_free && self.pace(keys, lane, now)).then(|| self.spend(keys, lane, now))
+    }
+
+    /// Returns when the zone opens for a request of `lane` with `ahead` before it.
+    pub(super) fn opens(&mut self, id: usize, lane: Lane, ahead: u32, now: Nanos) -> Option<Nanos> {
+        let (state, rules) = self.keys.get(id);
+        let version = state.version();
+        if let Some(known) = state.queue().and_then(|queue| queue.computed(version, lane, ahead)) {
+            return known.opens;
+        }
+        let (mode, strict) = (Mode::Next { ahead }, self.settings.strict_critical);
+        let opens = state.earliest(rules, lane, mode, strict, now, &mut self.scratch);
+        if let Some(queue) = self.keys.queue_mut(id) {
+            queue.remember(Computed { version, lane, ahead, opens });
+        }
+        opens
+    }
+
+    /// Charges the pacers of all zones, or none. False if the request comes too early for one.
+    pub(super) fn pace(&mut self, keys: KeySet, lane: Lane, now: Nanos) -> bool {
+        if !is_paced(lane) {
+            return true;
+        }
+        for (charged, id) in keys.iter().enumerate() {
+            let (state, rules) = self.keys.get_mut(id);
+            if !state.pace(rules, lane, now) {
+                // The pacer has just set when the zone opens. A waiter of the zone must set its alarm for that.
+                if state.queue().is_some() {
+                    self.dirty.push(id);
+                }
+                keys.iter().take(charged).for_each(|id| self.keys.get_mut(id).0.unpace(lane));
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Spends a slot in every zone.
+    pub(super) fn spend(&mut self, keys: KeySet, lane: Lane, now: Nanos) -> Grant {
+        let strict = self.settings.strict_critical;
+        let mut grant = Grant::new(keys, lane, now);
+        for (place, id) in keys.iter().enumerate() {
+            let (state, rules) = self.keys.get_mut(id);
+            let is_optimistic = state.is_optimistic(rules, lane, strict, now, &mut self.scratch);
+            let share = state.grant(rules, lane, is_optimistic, now);
+            grant.share_in(place, share);
+            if state.is_lenient(rules, lane, strict, now) {
+                grant.make_lenient();
+            }
+        }
+        grant
+    }
+}
