@@ -41,8 +41,8 @@ const SAMPLE: &[(&str, &str)] = &[
     ("crates/steadfast-limit/src/core/spent/stamps.rs", "replace Stamps<'a>::held -> usize with 0"),
     ("crates/steadfast-retry/src/jitter.rs", "replace + with - in share"),
     (
-        "crates/steadfast-retry/src/policy.rs",
-        "replace RetryPolicy::remaining -> Remaining with Default::default()",
+        "crates/steadfast-retry/src/settings.rs",
+        "replace Settings::remaining -> Remaining with Default::default()",
     ),
 ];
 

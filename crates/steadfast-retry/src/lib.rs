@@ -71,6 +71,7 @@ mod layer;
 mod policy;
 mod rules;
 mod schedule;
+mod settings;
 mod stored_request;
 mod table;
 mod timeout;

@@ -1,26 +1,13 @@
-use std::{
-    collections::hash_map::RandomState,
-    fmt,
-    hash::BuildHasher,
-    ops::RangeInclusive,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{fmt, ops::RangeInclusive, sync::Arc, time::Duration};
 
 use http::{Extensions, Response, StatusCode};
 use http_body::Body;
-use rand_chacha::{
-    ChaCha8Rng,
-    rand_core::{Rng, SeedableRng},
-};
 use steadfast_spec::{
     BoxError, Class,
-    ext::{self, Stamp},
+    ext::{self, ResendCount},
 };
 use tokio::time::Instant;
 use tower::retry::{Policy, budget::Budget};
-
-use steadfast_spec::ext::ResendCount;
 
 use crate::{
     backoff::Backoff,
@@ -28,15 +15,13 @@ use crate::{
     error::RetriesEnded,
     jitter::Jitter,
     last_result::{LastResult, Superseded, replace},
-    rules::{Decision, Remaining, Rules, StopReason},
+    rules::{Decision, Rules, StopReason},
     schedule::Schedule,
+    settings::Settings,
     stored_request::StoredRequest,
     table::{Ending, may_repeat},
     trail::{Attempt, AttemptTrail},
 };
-
-/// Predicts when the limiter admits a request with these extensions.
-type PredictPermit = dyn Fn(&Extensions) -> Option<Instant> + Send + Sync;
 
 /// Repeats requests that are certainly safe to repeat; the policy of a [`RetryLayer`](crate::RetryLayer).
 ///
@@ -106,23 +91,11 @@ pub struct RetryPolicy {
     earlier: Vec<Attempt>,
 }
 
-#[derive(Clone)]
-struct Settings {
-    rules: Rules,
-    rng: Arc<Mutex<ChaCha8Rng>>,
-    predict: Option<Arc<PredictPermit>>,
-    budget: Option<Arc<dyn Budget + Send + Sync>>,
-}
-
 impl RetryPolicy {
     /// Makes a policy with these rules.
     #[must_use]
     pub fn new(rules: Rules) -> Self {
-        // The standard library seeds its hashers from the system's randomness; jitter needs no better source.
-        let seed = RandomState::new().hash_one(0);
-        let rng = Arc::new(Mutex::new(ChaCha8Rng::seed_from_u64(seed)));
-        let settings = Settings { rules, rng, predict: None, budget: None };
-        Self { settings: Arc::new(settings), earlier: Vec::new() }
+        Self { settings: Arc::new(Settings::new(rules)), earlier: Vec::new() }
     }
 
     fn settings(&mut self) -> &mut Settings {
@@ -132,42 +105,42 @@ impl RetryPolicy {
     /// Sets the delays; 1, 2, 4, 8 s by default.
     #[must_use]
     pub fn schedule(mut self, schedule: Schedule) -> Self {
-        self.settings().rules.schedule = schedule;
+        self.settings().rules_mut().schedule = schedule;
         self
     }
 
     /// Sets what is added to each delay; up to 10 % by default.
     #[must_use]
     pub fn jitter(mut self, jitter: Jitter) -> Self {
-        self.settings().rules.jitter = jitter;
+        self.settings().rules_mut().jitter = jitter;
         self
     }
 
     /// Draws the jitter from this seed, so that a run can be replayed.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
-        self.settings().rng = Arc::new(Mutex::new(ChaCha8Rng::seed_from_u64(seed)));
+        self.settings().seed(seed);
         self
     }
 
     /// Sets the longest delay that a `Retry-After` may ask for; 60 s by default.
     #[must_use]
     pub fn retry_after_cap(mut self, cap: Duration) -> Self {
-        self.settings().rules.retry_after_cap = cap;
+        self.settings().rules_mut().retry_after_cap = cap;
         self
     }
 
     /// Sets the least delay after the first 503 of a call; 5 s by default.
     #[must_use]
     pub fn unavailable_delay(mut self, delay: Duration) -> Self {
-        self.settings().rules.unavailable_delay = delay;
+        self.settings().rules_mut().unavailable_delay = delay;
         self
     }
 
     /// Sets the delay from the second 502 in a row on, drawn from `range`; off by default (§7: 30 to 60 s).
     #[must_use]
     pub fn persistent_bad_gateway(mut self, range: RangeInclusive<Duration>) -> Self {
-        self.settings().rules.persistent_bad_gateway = Some(range);
+        self.settings().rules_mut().persistent_bad_gateway = Some(range);
         self
     }
 
@@ -178,7 +151,7 @@ impl RetryPolicy {
     where
         F: Fn(&Extensions) -> Option<Instant> + Send + Sync + 'static,
     {
-        self.settings().predict = Some(Arc::new(predict));
+        self.settings().predict_permit(predict);
         self
     }
 
@@ -187,48 +160,30 @@ impl RetryPolicy {
     /// With a budget the schedule is no longer exact: a repeat beyond the budget is not made.
     #[must_use]
     pub fn budget<B: Budget + Send + Sync + 'static>(mut self, budget: B) -> Self {
-        self.settings().budget = Some(Arc::new(budget));
+        self.settings().budget(budget);
         self
     }
 
     /// True if a budget limits the share of repeats.
     #[must_use]
     pub fn has_budget(&self) -> bool {
-        self.settings.budget.is_some()
+        self.settings.has_budget()
     }
 
     /// Returns the rules.
     #[must_use]
     pub fn rules(&self) -> &Rules {
-        &self.settings.rules
-    }
-
-    fn draw(&self) -> u64 {
-        // A draw cannot panic half-way, so a poisoned generator is still usable.
-        self.settings.rng.lock().unwrap_or_else(PoisonError::into_inner).next_u64()
-    }
-
-    fn remaining(&self, extensions: &Extensions) -> Remaining {
-        let now = Instant::now();
-        let until = |instant: Instant| instant.saturating_duration_since(now);
-        Remaining {
-            deadline: ext::Deadline::of(extensions).map(|d| until(Instant::from_std(d.0))),
-            send_by: ext::SendBy::of(extensions).map(|d| until(Instant::from_std(d.0))),
-            permit: self.settings.predict.as_ref().and_then(|predict| predict(extensions)).map(until),
-        }
+        self.settings.rules()
     }
 
     fn decide<B>(&self, class: Class, last: &LastResult, stored: &StoredRequest<B>) -> Decision {
         if last.is_final || !may_repeat(class, last.observation.ending) {
             return Decision::Return;
         }
-        let remaining = self.remaining(&stored.head().extensions);
-        match self.settings.rules.decide(class, &self.earlier, &last.observation, &remaining, self.draw()) {
-            Decision::Repeat { .. }
-                if self.settings.budget.as_ref().is_some_and(|budget| !budget.withdraw()) =>
-            {
-                Decision::Stop(StopReason::Budget)
-            }
+        let remaining = self.settings.remaining(&stored.head().extensions);
+        let (earlier, draw) = (&self.earlier, self.settings.draw());
+        match self.settings.rules().decide(class, earlier, &last.observation, &remaining, draw) {
+            Decision::Repeat { .. } if !self.settings.withdraw() => Decision::Stop(StopReason::Budget),
             decision => decision,
         }
     }
@@ -248,9 +203,9 @@ impl Default for RetryPolicy {
 impl fmt::Debug for RetryPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RetryPolicy")
-            .field("rules", &self.settings.rules)
-            .field("predict_permit", &self.settings.predict.is_some())
-            .field("budget", &self.settings.budget.is_some())
+            .field("rules", self.settings.rules())
+            .field("predict_permit", &self.settings.has_prediction())
+            .field("budget", &self.settings.has_budget())
             .finish_non_exhaustive()
     }
 }
@@ -278,9 +233,7 @@ where
             //
             // The result is final, or a layer further out decides.
             Decision::Return => {
-                if let Some(budget) = &self.settings.budget {
-                    budget.deposit();
-                }
+                self.settings.deposit();
                 match result {
                     Ok(response) if !self.earlier.is_empty() => {
                         response.extensions_mut().insert(self.trail(last));

@@ -1,13 +1,14 @@
 use std::{error::Error, sync::LazyLock};
 
 use http::{Request, StatusCode, Uri, uri::Scheme};
-use steadfast_spec::{BoxError, Endpoint, Failure, Fate, Outcome, Routes, ext::Stamped};
+use steadfast_spec::{
+    BoxError, Endpoint, Failure, Fate, Outcome, Routes,
+    ext::{ResendCount, Sends, Stamped},
+};
 use tracing::{
     Span,
     field::{Empty, display},
 };
-
-use steadfast_spec::ext::{ResendCount, Sends};
 
 /// Makes the span of one send, with the names and fields of OpenTelemetry's conventions for HTTP clients.
 ///
