@@ -62,13 +62,14 @@ impl Rules {
 mod tests {
     use std::time::Duration;
 
+    use steadfast_spec::{Lane, Scope, Zone};
+
     use super::*;
     use crate::core::{
         decision::ZoneId,
         key_state::Mode,
         rules::quota::{MINUTE, Quota, SECOND},
     };
-    use steadfast_spec::{Lane, Scope, Zone};
 
     const AT: Nanos = 1_000_000_000_000;
 

@@ -294,9 +294,10 @@ impl fmt::Debug for Builder {
 
 #[cfg(test)]
 mod tests {
+    use steadfast_spec::Scope;
+
     use super::*;
     use crate::core::rules::quota::SECOND;
-    use steadfast_spec::Scope;
 
     fn error(builder: Builder) -> InvalidLimiter {
         builder.build_core().unwrap_err()

@@ -112,7 +112,7 @@ fn a_burst_of_cancels_is_out_within_a_second_and_a_trip_for_every_ten_and_one_mo
 }
 
 #[test]
-fn a_cancel_that_meets_a_429_freeze_is_the_try_that_ends_it() {
+fn a_cancel_that_meets_a_pause_is_the_probe_that_ends_it() {
     for profile in [Profile::WindowLog, Profile::Universal] {
         for seed in 0..3 {
             let mut wire = besieged(profile, seed);
@@ -128,7 +128,7 @@ fn a_cancel_that_meets_a_429_freeze_is_the_try_that_ends_it() {
             let cancels = |from: Nanos, to: Nanos| {
                 wire.seen.waits.iter().filter(move |w| w.1 == Lane::Critical && (from..to).contains(&w.0))
             };
-            // The try is a cancel. The others leave after a pause of a second and its answer.
+            // The probe is a cancel. The others leave after a pause of a second and its answer.
             let last = cancels(asked, asked + 1).map(|w| w.2).max().unwrap();
             assert!(asked + last <= stopped + S + RTT, "{profile:?}: the last waited {last}");
             let mut later: Vec<_> = cancels(outage + 3 * S, Nanos::MAX).map(|w| w.2).collect();

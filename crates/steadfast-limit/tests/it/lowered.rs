@@ -113,7 +113,7 @@ fn shared() -> Quota {
 fn learned() -> Core {
     let mut core = Core::of(shared());
     for _ in 0..4 {
-        // The try after the pause is answered, and the next request is refused.
+        // The probe after the pause is answered, and the next request is refused.
         core.now += 2 * S;
         core.spend(GENERAL, Lane::Trading, 1);
         core.now += 2 * S;

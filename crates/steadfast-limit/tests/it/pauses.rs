@@ -31,7 +31,7 @@ fn a_429_stops_every_lane_and_then_one_tries() {
 
 /// A lost answer is noticed only after the attempt's timeout, half a minute later.
 #[test]
-fn a_try_without_an_answer_holds_a_cancel_no_longer_than_the_pause_did() {
+fn a_probe_without_an_answer_holds_a_cancel_no_longer_than_the_pause_did() {
     let mut core = Core::of(per_second(GENERAL, 10));
     let grant = core.granted(GENERAL, Lane::Bulk);
     core.answer_429(grant);
@@ -50,7 +50,7 @@ fn a_try_without_an_answer_holds_a_cancel_no_longer_than_the_pause_did() {
 }
 
 #[test]
-fn whoever_is_foremost_tries_if_no_cancel_waits() {
+fn the_foremost_request_probes_if_no_cancel_waits() {
     let mut core = Core::of(per_second(GENERAL, 10));
     let grant = core.granted(GENERAL, Lane::Bulk);
     core.answer_429(grant);
@@ -103,7 +103,7 @@ fn waiters_that_the_pause_makes_late_are_told_at_once() {
 }
 
 #[test]
-fn a_try_that_is_dropped_or_lost_is_followed_by_the_next() {
+fn a_probe_that_is_dropped_or_lost_is_followed_by_the_next() {
     let mut core = Core::of(per_second(GENERAL, 10));
     let grant = core.granted(GENERAL, Lane::Normal);
     core.answer_429(grant);
@@ -198,7 +198,7 @@ fn a_429_is_no_surprise_once_patience_has_passed_over_a_request_on_its_way() {
     ] {
         let mut core = Core::of(per_second(GENERAL, 2));
         let _hangs = core.granted(GENERAL, Lane::Trading);
-        // The caution keeps the grant off the fast path.
+        // The penalty keeps the grant off the fast path.
         let (zone, key) = core.zone(GENERAL);
         core.limiter.assume_spent(zone, key, core.now).unwrap();
         core.now += waited;
@@ -275,7 +275,7 @@ fn a_429_that_any_count_would_admit_is_forgotten_in_two_minutes() {
 fn a_429_that_only_the_log_would_admit_is_remembered_the_second_time() {
     let mut core = learning();
     core.now += 10 * S;
-    // A request that every count admits is on its way beside the try, and is answered first.
+    // A request that every count admits is on its way beside the probe, and is answered first.
     let plain = granted(core.ask(&BOTH, Lane::Normal));
     spend_both(&mut core, 9);
     core.now += TOO_EARLY;
@@ -293,7 +293,7 @@ fn a_429_that_only_the_log_would_admit_is_remembered_the_second_time() {
 }
 
 #[test]
-fn a_try_that_was_answered_lost_or_never_left_explains_no_later_429() {
+fn an_optimistic_grant_that_was_answered_lost_or_never_left_explains_no_later_429() {
     for end in 0..3 {
         let mut core = learning();
         core.now += 10 * S;

@@ -1,10 +1,11 @@
+use steadfast_spec::Lane;
+
 use super::{Limiter, waiters::Waiter};
 use crate::core::{
     decision::{Grant, WaiterId, ZoneId},
     key_set::KeySet,
     time::Nanos,
 };
-use steadfast_spec::Lane;
 
 /// Waiters that are not polled: futures that are kept and left alone, such as the idle branch of a `select!`.
 ///
