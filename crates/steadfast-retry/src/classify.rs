@@ -1,4 +1,4 @@
-//! What an answer proves, and the span of its send.
+//! The outcome that an answer proves, and the span of its send.
 
 pub(crate) mod layer;
 pub(crate) mod peek;

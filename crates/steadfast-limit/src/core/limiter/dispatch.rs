@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::Limiter;
+use super::{Limiter, waiters::Waiter};
 use crate::{
     core::{
         decision::{Ask, Decision, Grant, WaiterId},
@@ -173,15 +173,15 @@ impl Limiter {
     /// Returns the decision for a waiter. Its id ends here unless it still waits.
     pub(super) fn decision(&mut self, waiter: WaiterId) -> Decision {
         self.waiters.hear(waiter);
-        if let Some(known) = self.waiters.get(waiter).filter(|known| known.waits()) {
-            let alarms = known.keys().iter().filter_map(|id| self.keys.queue(id)?.alarm());
-            let own = alarms.filter(|alarm| alarm.waiter == waiter).map(|alarm| alarm.at);
-            return Decision::Queued { waiter, alarm: own.chain(known.deadline()).min() };
+        match self.waiters.collect(waiter) {
+            Some(Ok(grant)) => return Decision::Granted(grant),
+            Some(Err(refusal)) => return Decision::Refused(refusal),
+            None => {}
         }
-        match self.waiters.remove(waiter).and_then(|known| known.into_outcome()) {
-            Some(Ok(grant)) => Decision::Granted(grant),
-            Some(Err(refusal)) => Decision::Refused(refusal),
-            None => unreachable!("a waiter that does not wait has an outcome"),
-        }
+        let known = self.waiters.get(waiter);
+        let keys = known.map(Waiter::keys).unwrap_or_default();
+        let alarms = keys.iter().filter_map(|id| self.keys.queue(id)?.alarm());
+        let own = alarms.filter(|alarm| alarm.waiter == waiter).map(|alarm| alarm.at);
+        Decision::Queued { waiter, alarm: own.chain(known.and_then(Waiter::deadline)).min() }
     }
 }

@@ -114,6 +114,12 @@ impl Waiters {
         Some(known)
     }
 
+    /// Returns how the wait ended, and removes the waiter. `None` if it still waits.
+    pub(super) fn collect(&mut self, id: WaiterId) -> Option<Result<Grant, Refusal>> {
+        self.get(id).filter(|known| !known.waits())?;
+        self.remove(id)?.outcome
+    }
+
     pub(super) fn wake(&mut self, id: WaiterId) {
         self.woken.push(id);
     }
