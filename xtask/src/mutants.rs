@@ -32,7 +32,7 @@ const SAMPLE: &[(&str, &str)] = &[
         "replace request_line -> io::Result<String> with Ok(\"xyzzy\".into())",
     ),
     (
-        "crates/steadfast-dedup/src/guard_body.rs",
+        "crates/steadfast-dedup/src/guard/guarded_body.rs",
         "replace && with || in <impl Body for GuardedBody<B>>::is_end_stream",
     ),
     ("crates/steadfast-dedup/src/matcher.rs", "replace is_exit_leg -> bool with true"),

@@ -2,7 +2,7 @@ use std::{error::Error, fmt, path::PathBuf};
 
 use steadfast_spec::{BoxError, InvalidOrder, MalformedForm};
 
-use crate::{journal::JournalError, resolution::Unresolved};
+use crate::{journal::JournalError, protocol::resolution::Unresolved};
 
 /// An order whose outcome was lost with the transport and could not be resolved.
 ///

@@ -65,82 +65,40 @@
 //! `GET /api/oms/history`, and does not share its knowledge with other processes. A journal writes answers lazily: if a
 //! crash loses the answers of two equal orders, they may come back with each other's identifier.
 
-mod absence;
-mod account;
-mod asker;
-mod attempt;
-mod body;
-mod book;
-mod bygone;
-mod claim;
-mod crowd;
-mod deciding;
-mod described;
-mod disbelief;
-mod error;
-mod event;
-mod future;
-mod guard_body;
-mod halt;
-mod intent;
-pub mod journal;
-mod key;
-mod lag;
-mod layer;
-mod likeness;
-mod line;
-mod matcher;
-mod mismatch;
 #[cfg(test)]
-mod model;
-mod monitor;
-mod overnight;
-mod placement;
-mod policy;
-mod poller;
+mod checks;
+mod error;
+mod guard;
+pub mod journal;
+mod numbers;
+mod place;
 mod protocol;
-mod query;
-mod reading;
-mod recovery;
-mod refusal;
-mod report;
-mod resolution;
-mod restart;
-mod rules;
-mod ruling;
-mod schedule;
-mod send_guard;
-mod sending;
-mod service;
 mod settings;
-mod stamp;
-mod surplus;
-mod sync;
-mod tally;
-mod tee;
-mod ticket;
-mod trace;
 mod tracker;
-mod trading_day;
 
 pub use crate::{
-    body::ResponseBody,
     error::{InDoubt, OrderRefused, ReadFault},
-    event::{Answer, Effect, Event, OrderEvent},
-    future::ResponseFuture,
-    guard_body::GuardedBody,
-    lag::LagHistogram,
-    layer::DedupLayer,
-    policy::{AccountMode, Baseline, KeyPolicy, ListShows, OrdersScope, ResendPolicy, VerifyOn},
-    protocol::{OrderProtocol, Purpose, Wake},
-    recovery::{Recover, RecoveredOrder, unresolved},
-    resolution::{RESOLUTION_HEADER, Reason, Resolution, Unresolved, Verdict},
-    ruling::{InvalidRuling, Ruling},
-    send_guard::{SendGuard, SendGuardFuture, SendGuardLayer},
-    service::Dedup,
-    settings::Settings,
-    stamp::{AttemptNo, IntentNo, LogicalTime, ReadNo, Session, TradingDay},
-    tally::{Cause, Confidence, Tally},
-    trace::Step,
-    tracker::{OrderTracker, WeakLedger},
+    guard::{
+        guarded_body::GuardedBody,
+        send_guard::{SendGuard, SendGuardFuture, SendGuardLayer},
+    },
+    numbers::{AttemptNo, IntentNo, LogicalTime, ReadNo, Session, TradingDay},
+    place::{body::ResponseBody, future::ResponseFuture, layer::DedupLayer, service::Dedup},
+    protocol::{
+        event::{Answer, Effect, Event, OrderEvent},
+        manual::{InvalidRuling, Ruling},
+        order_protocol::{OrderProtocol, Purpose, Wake},
+        resolution::{RESOLUTION_HEADER, Reason, Resolution, Unresolved, Verdict},
+        tally::{Cause, Confidence, Tally},
+        trace::Step,
+        visibility::LagHistogram,
+    },
+    settings::{
+        Settings,
+        policy::{AccountMode, Baseline, KeyPolicy, ListShows, OrdersScope, ResendPolicy, VerifyOn},
+    },
+    tracker::{
+        order_tracker::{OrderTracker, WeakLedger},
+        recovery::{Recover, RecoveredOrder, unresolved},
+    },
 };

@@ -1,10 +1,14 @@
+pub(crate) mod policy;
+
+mod described;
+
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use steadfast_spec::{BootClock, Clocks, FieldNames, OrderType, WallClock};
 
 use crate::{
-    policy::{AccountMode, Baseline, KeyPolicy, ListShows, OrdersScope, ResendPolicy, VerifyOn},
-    stamp::TradingDay,
+    numbers::TradingDay,
+    settings::policy::{AccountMode, Baseline, KeyPolicy, ListShows, OrdersScope, ResendPolicy, VerifyOn},
 };
 
 /// One lost answer must not block an order all day.

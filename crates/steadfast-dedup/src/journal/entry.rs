@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use steadfast_spec::{Form, OrderRequest, Outcome, Resend, ext};
 
 use crate::{
-    event::Answer,
-    stamp::{AttemptNo, IntentNo, Session, TradingDay},
+    numbers::{AttemptNo, IntentNo, Session, TradingDay},
+    protocol::event::Answer,
 };
 
 /// An event of an account's orders that must outlive the process.

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use steadfast_spec::{Outcome, ext};
 
 use super::entry::{Entry, Record};
-use crate::stamp::{IntentNo, TradingDay};
+use crate::numbers::{IntentNo, TradingDay};
 
 /// How many decided orders with names are kept beyond their trading day.
 const NAMED: usize = 100_000;
@@ -55,7 +55,7 @@ impl Fold {
             Record::Begun { attempt, session, day, name, .. } => {
                 // Lists from before this send may be missing with the rest, so it is compared with none.
                 if self.gap {
-                    *session = crate::stamp::Session::default();
+                    *session = crate::numbers::Session::default();
                 }
                 let (attempt, day, named) = (*attempt, *day, name.is_some());
                 self.turn(&account, day);

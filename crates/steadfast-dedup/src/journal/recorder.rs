@@ -7,11 +7,13 @@ use steadfast_spec::{OrderRequest, ext};
 
 use super::{Durable, Entry, Journal, Record};
 use crate::{
-    event::{Effect, Event, OrderEvent},
-    protocol::OrderProtocol,
-    resolution::Reason,
-    ruling::Ruling,
-    stamp::{AttemptNo, Session, TradingDay},
+    numbers::{AttemptNo, Session, TradingDay},
+    protocol::{
+        event::{Effect, Event, OrderEvent},
+        manual::Ruling,
+        order_protocol::OrderProtocol,
+        resolution::Reason,
+    },
 };
 
 /// Identifiers in one entry, so that no entry grows with the list.

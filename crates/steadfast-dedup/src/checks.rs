@@ -1,0 +1,3 @@
+//! Exhaustive checks of the protocol, for tests only.
+
+mod model;

@@ -1,0 +1,412 @@
+//! The service, the callers and the journal of a model, around a real protocol.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use steadfast_spec::{OrderRecord, OrderRequest, Outcome, Resend};
+
+use super::{Lists, Model, Move, Record, Served, at};
+use crate::{
+    numbers::{AttemptNo, IntentNo, ReadNo, Session, TradingDay},
+    protocol::{
+        attempt::{Attempt, AttemptState},
+        event::{Answer, Effect, Event, OrderEvent},
+        intent::{Intent, Phase},
+        order_protocol::{OrderProtocol, Purpose},
+    },
+    settings::{Settings, policy::ResendPolicy},
+};
+
+/// One order of each kind.
+pub(super) type Orders = [Arc<OrderRequest>; 2];
+
+#[derive(Clone)]
+pub(super) struct World {
+    pub(super) protocol: OrderProtocol,
+    /// The owner of every order; `None` for a stranger's.
+    pub(super) orders: Vec<Option<u64>>,
+    pub(super) served: Vec<Vec<Served>>,
+    /// Reads under way: how many orders they saw, if they were evaluated.
+    pub(super) reads: Vec<(ReadNo, Option<usize>)>,
+    /// Whether the session was renewed.
+    pub(super) renewed: bool,
+    /// Whether each order was placed in the renewed session.
+    pub(super) of_new_session: Vec<bool>,
+    /// Flagged in this run of the process, and in all.
+    pub(super) flagged: HashSet<String>,
+    pub(super) ever_flagged: bool,
+    /// Whether an answer named an order that another intent had taken.
+    pub(super) double: bool,
+    pub(super) sent: u64,
+    pub(super) journal: Vec<Record>,
+    pub(super) crashes: u32,
+    /// The orders that the callers had been told of when the process crashed.
+    pub(super) told: Vec<Option<usize>>,
+    next_read: u64,
+}
+
+pub(super) fn orders() -> Orders {
+    ["5", "6"].map(|price| {
+        let fields = [
+            ("symId", "S"),
+            ("qty", "1"),
+            ("side", "buy"),
+            ("type", "limit"),
+            ("limitPrice", price),
+            ("product", "delivery"),
+            ("validity", "day"),
+        ];
+        Arc::new(OrderRequest::from_fields(fields).unwrap())
+    })
+}
+
+pub(super) fn records(count: usize) -> Vec<OrderRecord> {
+    let list: Vec<_> =
+        (0..count).map(|n| format!(r#"{{"orderId":"{n}","symId":"S","side":"buy","qty":1}}"#)).collect();
+    let body = format!(r#"{{"s":"ok","d":[{}]}}"#, list.join(","));
+    steadfast_spec::parse_order_list(body.as_bytes(), &Default::default()).unwrap()
+}
+
+impl World {
+    pub(super) fn new(model: &Model, orders: &Orders) -> Self {
+        let mut world = Self {
+            protocol: protocol(model),
+            orders: Vec::new(),
+            served: vec![Vec::new(); at(model.intents)],
+            reads: Vec::new(),
+            renewed: false,
+            of_new_session: Vec::new(),
+            flagged: HashSet::new(),
+            ever_flagged: false,
+            double: false,
+            sent: 0,
+            journal: Vec::new(),
+            crashes: 0,
+            told: vec![None; at(model.intents)],
+            next_read: 0,
+        };
+        for n in 0..model.intents {
+            world.open(model, n, orders);
+        }
+        if model.own {
+            world.step(Event::SessionKept(Session::default()));
+        }
+        // The list is known before the first order.
+        world.open_read();
+        world.close_read(model, 0, &[]);
+        world
+    }
+
+    fn open(&mut self, model: &Model, n: u64, orders: &Orders) {
+        let order = orders[kind(model, n)].clone();
+        let opened = Event::Opened { intent: IntentNo(n), order, name: None };
+        self.protocol.step(Duration::ZERO, opened);
+    }
+
+    fn step(&mut self, event: Event) {
+        for effect in self.protocol.step(Duration::ZERO, event) {
+            let Effect::Report(report) = effect else { continue };
+            if let Some((intent, order_id)) = self.protocol.found_late(&report) {
+                self.journal.push(Record::Found(intent.0, order_id.parse().unwrap()));
+            }
+            match report {
+                OrderEvent::LateDuplicate { order_id, .. }
+                | OrderEvent::RefusedButPlaced { order_id, .. }
+                | OrderEvent::Excess { order_id, .. } => {
+                    self.ever_flagged = true;
+                    assert!(self.flagged.insert(order_id), "I11: flagged twice");
+                }
+                OrderEvent::Conflict { .. } => self.double = true,
+                _ => {}
+            }
+        }
+    }
+
+    fn open_read(&mut self) {
+        self.open_read_in(self.session(), Purpose::Verification);
+    }
+
+    fn open_read_in(&mut self, session: Session, purpose: Purpose) {
+        let read = ReadNo(self.next_read);
+        self.next_read += 1;
+        self.step(Event::ReadOpened { read, purpose });
+        self.step(Event::ReadStarted { read, session });
+        self.reads.push((read, None));
+    }
+
+    fn close_read(&mut self, model: &Model, index: usize, all: &[OrderRecord]) {
+        let (read, seen) = self.reads.remove(index);
+        let shown = seen.unwrap_or(0);
+        let session = self.protocol.reads[&read].started.unwrap().session;
+        let new = session != Session::default();
+        let of_it = |order: &usize| model.lists != Lists::OfTheSession || self.of_new_session[*order] == new;
+        let list = (0..shown).filter(of_it).map(|order| all[order].clone()).collect();
+        let known = self.journal.iter().any(|record| matches!(record, Record::Seen(more) if *more >= shown));
+        if !known {
+            self.journal.push(Record::Seen(shown));
+        }
+        self.step(Event::ReadEnded { read, list: Ok(list) });
+    }
+
+    /// Sends an intent as the layers do, if the protocol permits it.
+    fn send(&mut self, intent: u64) {
+        let session = self.session();
+        let Some(attempt) = self.protocol.next_attempt(IntentNo(intent), session) else { return };
+        self.journal.push(Record::Begin(intent, attempt.index));
+        self.step(Event::Begun { attempt, session });
+        let wanted = self.protocol.may_send(attempt);
+        self.step(if wanted { Event::Sent(attempt) } else { Event::Withheld(attempt) });
+        let served = if wanted { Served::Pending } else { Served::Dropped };
+        self.served[at(intent)].push(served);
+    }
+
+    /// Starts a new process from the journal; requests that are under way go on.
+    fn crash(&mut self, model: &Model, keep: usize, orders: &Orders) {
+        assert!(model.lists == Lists::OneSession, "the journal of this model knows one session");
+        for (n, told) in self.told.iter_mut().enumerate() {
+            let intent = self.protocol.intents.get(&IntentNo(n as u64));
+            *told = intent.and_then(|intent| intent.order_id()).map(|id| id.parse().unwrap());
+        }
+        let mut journal = std::mem::take(&mut self.journal);
+        journal.truncate(keep);
+        self.crashes += 1;
+        self.protocol = protocol(model);
+        self.reads.clear();
+        self.flagged.clear();
+        let number = |n, index| AttemptNo { intent: IntentNo(n), index };
+        let begun = |n| journal.iter().any(|record| matches!(record, Record::Begin(other, _) if *other == n));
+        for n in (0..model.intents).filter(|n| begun(*n)) {
+            self.open(model, n, orders);
+        }
+        for record in &journal {
+            match *record {
+                Record::Begin(n, k) => {
+                    self.step(Event::Begun { attempt: number(n, k), session: Session::default() });
+                    self.step(Event::Sent(number(n, k)));
+                }
+                Record::Seen(shown) => {
+                    let order_ids = (0..shown).map(|order| order.to_string()).collect();
+                    self.step(Event::Known { session: Session::default(), order_ids, complete: true });
+                }
+                Record::Acknowledged(n, k, order) => {
+                    self.close(number(n, k), Outcome::Accepted { order_id: Some(order.to_string().into()) });
+                }
+                Record::Refused(n, k) => self.close(number(n, k), Outcome::Rejected),
+                Record::Limited(n, k) => self.close(number(n, k), Outcome::NotExecuted),
+                Record::Found(n, order) => {
+                    let order_id = order.to_string();
+                    self.step(Event::Found { intent: IntentNo(n), order_id, status: None });
+                }
+            }
+        }
+        self.step(Event::Restarted);
+        self.journal = journal;
+        for n in 0..model.intents {
+            if !self.protocol.intents.contains_key(&IntentNo(n)) {
+                self.open(model, n, orders);
+            }
+        }
+    }
+
+    pub(super) fn session(&self) -> Session {
+        if self.renewed { Session::hashed(1) } else { Session::default() }
+    }
+
+    pub(super) fn intent(&self, n: u64) -> &Intent {
+        &self.protocol.intents[&IntentNo(n)]
+    }
+
+    fn close_for_good(&mut self, attempt: AttemptNo, answer: Answer) {
+        self.step(Event::Closed { attempt, outcome: Outcome::Unknown { resend: Resend::Never }, answer });
+    }
+
+    fn close(&mut self, attempt: AttemptNo, outcome: Outcome) {
+        self.step(Event::Closed { attempt, outcome, answer: Answer::Status(504) });
+    }
+
+    /// Collects everything that can happen next.
+    pub(super) fn moves(&self, model: &Model, out: &mut Vec<Move>) {
+        out.clear();
+        for n in 0..model.intents {
+            let intent = self.intent(n);
+            let first = n == 0 || !self.served[at(n - 1)].is_empty();
+            let turn = self.protocol.has_turn(IntentNo(n));
+            if intent.phase == Phase::Idle && intent.attempts.is_empty() && first && turn {
+                out.push(Move::Send(n));
+            }
+            // A caller that believes a refusal sends again at once.
+            let believed = intent.phase == Phase::Idle && !model.rules.refusals_checked;
+            if believed && (1..3).contains(&intent.attempts.len()) {
+                out.push(Move::Resend(n));
+            }
+            if matches!(intent.phase, Phase::Refused(_)) {
+                out.push(Move::Leave(n));
+            }
+            if matches!(intent.phase, Phase::Granted | Phase::Cleared) {
+                out.push(Move::Leave(n));
+                // Sends refused for rate could go on for ever.
+                if intent.attempts.len() < 3 {
+                    out.push(Move::Resend(n));
+                }
+            }
+            for (k, attempt) in intent.attempts.iter().enumerate() {
+                self.moves_of(model, n, k, attempt, out);
+            }
+        }
+        if self.orders.iter().filter(|owner| owner.is_none()).count() < model.foreign {
+            out.push(Move::Foreign);
+        }
+        if model.lists != Lists::OneSession && !self.renewed && self.sent > 0 {
+            out.push(Move::Renew);
+        }
+        if self.reads.len() < model.reads {
+            out.push(Move::Read);
+        }
+        if self.renewed && !self.protocol.readable.is_empty() {
+            out.push(Move::Lose);
+            if self.reads.len() < model.reads {
+                out.push(Move::ReadOwn);
+            }
+        }
+        for (index, (_, seen)) in self.reads.iter().enumerate() {
+            out.push(if seen.is_none() { Move::Evaluate(index) } else { Move::List(index) });
+        }
+        if self.crashes < model.crashes && self.sent > 0 {
+            let durable = self.durable();
+            out.push(Move::Crash(self.journal.len()));
+            if model.lossy && durable < self.journal.len() {
+                out.push(Move::Crash(durable));
+            }
+        }
+    }
+
+    fn moves_of(&self, model: &Model, n: u64, k: usize, attempt: &Attempt, out: &mut Vec<Move>) {
+        let served = self.served[at(n)][k];
+        if served == Served::Pending && !matches!(attempt.state, AttemptState::Void) {
+            out.extend([Move::Apply(n, k), Move::Drop(n, k)]);
+        }
+        match attempt.state {
+            AttemptState::InFlight(_) => {
+                out.push(Move::Doubt(n, k));
+                if model.nevers {
+                    out.push(Move::Deny(n, k));
+                    if served != Served::Dropped {
+                        out.push(Move::Mumble(n, k));
+                    }
+                }
+                match served {
+                    Served::Applied(_) => {
+                        out.push(Move::Acknowledge(n, k));
+                        if model.refuted {
+                            out.push(Move::Limit(n, k));
+                        }
+                    }
+                    Served::Dropped if model.refusals => out.extend([Move::Refuse(n, k), Move::Limit(n, k)]),
+                    _ => {}
+                }
+            }
+            AttemptState::Doubt { settled: None, .. } if !model.bounded || served != Served::Pending => {
+                out.push(Move::Settle(n, k));
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn make(&mut self, model: &Model, made: Move, orders: &Orders, all: &[OrderRecord]) {
+        let number = |n, index| AttemptNo { intent: IntentNo(n), index };
+        match made {
+            Move::Send(n) => {
+                let before = self.served[at(n)].len();
+                self.send(n);
+                self.sent += (self.served[at(n)].len() - before) as u64;
+            }
+            Move::Resend(n) => self.send(n),
+            Move::Leave(n) => self.step(Event::Concluded(IntentNo(n))),
+            Move::Apply(n, k) => {
+                self.served[at(n)][k] = Served::Applied(self.orders.len());
+                self.orders.push(Some(n));
+                self.of_new_session.push(self.intent(n).attempts[k].session != Session::default());
+            }
+            Move::Drop(n, k) => self.served[at(n)][k] = Served::Dropped,
+            Move::Acknowledge(n, k) => {
+                let Served::Applied(order) = self.served[at(n)][k] else { unreachable!() };
+                self.journal.push(Record::Acknowledged(n, k, order));
+                self.close(number(n, k), Outcome::Accepted { order_id: Some(order.to_string().into()) });
+            }
+            Move::Doubt(n, k) => self.close(number(n, k), Outcome::Unknown { resend: Resend::AfterAbsence }),
+            Move::Deny(n, k) => self.close_for_good(number(n, k), Answer::Denied),
+            Move::Mumble(n, k) => self.close_for_good(number(n, k), Answer::Status(200)),
+            Move::Refuse(n, k) => {
+                self.journal.push(Record::Refused(n, k));
+                self.close(number(n, k), Outcome::Rejected);
+            }
+            Move::Limit(n, k) => {
+                self.journal.push(Record::Limited(n, k));
+                self.close(number(n, k), Outcome::NotExecuted);
+            }
+            Move::Settle(n, k) => {
+                self.protocol.unsettled.retain(|(_, other)| *other != number(n, k));
+                self.protocol.settle(number(n, k));
+            }
+            Move::Foreign => {
+                self.orders.push(None);
+                self.of_new_session.push(self.renewed);
+            }
+            Move::Read => self.open_read(),
+            Move::ReadOwn => self.open_read_in(Session::default(), Purpose::OwnSession),
+            Move::Lose => self.step(Event::SessionLost(Session::default())),
+            Move::Evaluate(index) => self.reads[index].1 = Some(self.orders.len()),
+            Move::List(index) => self.close_read(model, index, all),
+            Move::Renew => {
+                self.renewed = true;
+                self.open_read();
+                let last = self.reads.len() - 1;
+                self.reads[last].1 = Some(self.orders.len());
+                self.close_read(model, last, all);
+            }
+            Move::Crash(keep) => self.crash(model, keep, orders),
+        }
+    }
+
+    /// Returns how much of the journal is certainly on disk: everything up to the last send that was begun.
+    pub(super) fn durable(&self) -> usize {
+        let last = self.journal.iter().rposition(|record| matches!(record, Record::Begin(..)));
+        last.map_or(0, |last| last + 1)
+    }
+
+    /// True if there are more orders of a kind than intents sent, or one that no intent sent.
+    pub(super) fn has_duplicate(&self, model: &Model) -> bool {
+        let too_many = |of: usize| {
+            let own = self.orders.iter().flatten().filter(|owner| kind(model, **owner) == of).count();
+            let sent =
+                (0..model.intents).filter(|n| kind(model, *n) == of && !self.served[at(*n)].is_empty());
+            own > sent.count()
+        };
+        self.own() > self.sent || too_many(0) || too_many(1)
+    }
+
+    /// True if a caller was told of an order of another kind than it had asked for.
+    pub(super) fn has_wrong_claim(&self, model: &Model) -> bool {
+        (0..model.intents).any(|n| {
+            let order = self.protocol.intents.get(&IntentNo(n)).and_then(|intent| intent.order_id());
+            let owner = order.and_then(|id| self.orders[id.parse::<usize>().unwrap()]);
+            owner.is_some_and(|owner| kind(model, owner) != kind(model, n))
+        })
+    }
+
+    pub(super) fn own(&self) -> u64 {
+        self.orders.iter().flatten().count() as u64
+    }
+}
+
+/// Returns the kind of order that an intent asks for.
+fn kind(model: &Model, n: u64) -> usize {
+    if model.mixed { at(n % 2) } else { 0 }
+}
+
+fn protocol(model: &Model) -> OrderProtocol {
+    let settings =
+        Settings::default().resend(ResendPolicy::AtMost(model.attempts - 1)).key_policy(model.key_policy);
+    let mut protocol = OrderProtocol::new(Arc::new(settings), TradingDay(0));
+    protocol.rules = model.rules;
+    protocol
+}

@@ -1,0 +1,168 @@
+use std::{
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::Extensions;
+use http_body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
+use steadfast_spec::{
+    BoxError, Clocks,
+    ext::{self, Stamped},
+};
+use tokio::time::Instant;
+
+use crate::{
+    error::OrderRefused,
+    numbers::AttemptNo,
+    tracker::{
+        account::Account,
+        halt::{Halt, Run},
+    },
+};
+
+pin_project! {
+    /// A request body whose first poll is the send.
+    ///
+    /// Until the transport polls it nothing has left; if the order is refused at that poll, nothing ever leaves.
+    pub struct GuardedBody<B> {
+        #[pin]
+        inner: B,
+        seal: Option<Seal>,
+    }
+}
+
+/// The data for the decision at the first poll.
+pub(crate) struct Seal {
+    pub(crate) limits: Limits,
+    pub(crate) stamp: Option<ext::SendStamp>,
+    pub(crate) order: Option<SealedOrder>,
+    pub(crate) change: Option<SealedChange>,
+}
+
+pub(crate) struct SealedOrder {
+    pub(crate) account: Arc<Account>,
+    pub(crate) attempt: AttemptNo,
+    pub(crate) run: Run,
+}
+
+/// Until when a request may leave. Time in suspension counts, so that nothing stale leaves after waking.
+#[derive(Default)]
+pub(crate) struct Limits {
+    /// When its call began, and the clocks that measure the time since.
+    pub(crate) began: Option<(ext::Began, Clocks)>,
+    pub(crate) send_by: Option<Instant>,
+    pub(crate) deadline: Option<Instant>,
+}
+
+impl Limits {
+    /// Returns the limits of an order or a change; other requests are checked by outer layers.
+    pub(crate) fn of(extensions: &Extensions, clocks: &Clocks) -> Self {
+        let stamped = Stamped::of(extensions);
+        Self {
+            began: stamped.stamp::<ext::Began>().map(|began| (*began, clocks.clone())),
+            send_by: stamped.stamp::<ext::SendBy>().map(|by| Instant::from_std(by.0)),
+            deadline: stamped.stamp::<ext::Deadline>().map(|by| Instant::from_std(by.0)),
+        }
+    }
+
+    fn permit(&self, now: Instant) -> bool {
+        let (aged, late) = match &self.began {
+            Some((ext::Began(began), clocks)) => {
+                let (start, now) = (Instant::from_std(began.monotonic()), clocks.at(now.into_std()));
+                (start + began.aged_at_most(&now), start + began.elapsed_at_most(&now))
+            }
+            None => (now, now),
+        };
+        self.send_by.is_none_or(|by| aged <= by) && self.deadline.is_none_or(|by| late <= by)
+    }
+}
+
+/// A change of an order. The seal only decides whether it may leave.
+pub(crate) struct SealedChange {
+    pub(crate) halt: Arc<Halt>,
+    /// The run it was made in; `None` if orders were halted then.
+    pub(crate) run: Option<Run>,
+}
+
+impl<B> GuardedBody<B> {
+    pub(crate) fn new(inner: B, seal: Seal) -> Self {
+        Self { inner, seal: Some(seal) }
+    }
+}
+
+impl Seal {
+    /// Lets the body go, or refuses it with 0 bytes on the wire.
+    fn open(self) -> Result<(), OrderRefused> {
+        let now = Instant::now();
+        let in_time = self.limits.permit(now);
+        if let Some(order) = self.order {
+            order.account.send(order.attempt, in_time, order.run)?;
+        }
+        if self.change.is_some_and(|change| !change.run.is_some_and(|run| change.halt.permits(run))) {
+            return Err(OrderRefused::Halted);
+        }
+        if !in_time {
+            return Err(OrderRefused::SendByPassed);
+        }
+        if let Some(stamp) = self.stamp {
+            stamp.stamp(now.into_std());
+        }
+        Ok(())
+    }
+}
+
+impl<B> Body for GuardedBody<B>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let this = self.project();
+        if let Some(seal) = this.seal.take()
+            && let Err(refusal) = seal.open()
+        {
+            return Poll::Ready(Some(Err(refusal.into())));
+        }
+        this.inner.poll_frame(cx).map_err(Into::into)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        // An order's or a change's body must be polled, even an empty one: that poll decides whether it leaves.
+        let sealed = self.seal.as_ref().is_some_and(|seal| seal.order.is_some() || seal.change.is_some());
+        !sealed && self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+impl<B> fmt::Debug for GuardedBody<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GuardedBody").field("sent", &self.seal.is_none()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::Full;
+
+    use super::*;
+
+    #[test]
+    fn a_guarded_body_is_as_long_as_what_it_guards() {
+        let seal = Seal { limits: Limits::default(), stamp: None, order: None, change: None };
+        let body = GuardedBody::new(Full::new(Bytes::from("qty=10")), seal);
+        assert_eq!(body.size_hint().exact(), Some(6));
+    }
+}

@@ -1,0 +1,8 @@
+//! The outer layer: it opens an order's intent, waits for its verdict, and sends the order again where that is allowed.
+
+pub(crate) mod body;
+pub(crate) mod future;
+pub(crate) mod layer;
+pub(crate) mod observe;
+pub(crate) mod place_call;
+pub(crate) mod service;

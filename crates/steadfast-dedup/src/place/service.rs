@@ -1,0 +1,130 @@
+use std::{
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode, header};
+use http_body::Body;
+use steadfast_spec::{
+    BoxError, Failure,
+    ext::{self, Stamp, Stamped},
+};
+use tower_service::Service;
+
+use crate::{
+    error::OrderRefused,
+    place::{
+        body::ResponseBody,
+        future::ResponseFuture,
+        observe::Listener,
+        place_call::{Answered, Placement},
+    },
+    tracker::{
+        account::Account,
+        order_tracker::OrderTracker,
+        poller::{Template, starter},
+        recovery::Recover,
+        ticket::{Kind, Ticket},
+    },
+};
+
+/// The service that [`DedupLayer`](crate::DedupLayer) makes.
+#[derive(Clone, Debug)]
+pub struct Dedup<S> {
+    inner: S,
+    tracker: OrderTracker,
+    list_route: Option<ext::Route>,
+}
+
+impl<S> Dedup<S> {
+    pub(crate) fn new(inner: S, tracker: OrderTracker, list_route: Option<ext::Route>) -> Self {
+        Self { inner, tracker, list_route }
+    }
+}
+
+impl<S, B, RB> Service<Request<B>> for Dedup<S>
+where
+    S: Service<Request<B>, Response = Response<RB>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Into<BoxError>,
+    B: Body<Data = Bytes> + From<Bytes> + Default + Send + 'static,
+    B::Error: Into<BoxError>,
+    RB: Body<Data = Bytes> + Send + 'static,
+    RB::Error: Into<BoxError>,
+{
+    type Response = Response<ResponseBody<RB>>;
+    type Error = BoxError;
+    type Future = ResponseFuture<S, B, RB>;
+
+    // A call may wait before it sends, and may send more than once; each send checks readiness itself.
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        ext::Place::Dedup.pass(request.extensions_mut());
+        let service = self.inner.clone();
+        if Stamped::of(request.extensions()).beside::<Recover>().is_some() {
+            let account = self.tracker.account(request.extensions().get());
+            account.authorize(request.headers().get(header::AUTHORIZATION));
+            let way = Template::beside(&request, self.list_route.clone());
+            let recovery = recover(self.tracker.clone(), account, service, way);
+            return ResponseFuture::order(None, Box::pin(recovery));
+        }
+        let kind = Kind::of(&request);
+        if matches!(kind, Kind::Order | Kind::Change) {
+            ext::Began(self.tracker.settings().moment()).put(request.extensions_mut());
+        }
+        if kind == Kind::Change {
+            if let Some(account) = self.tracker.known_account(request.extensions().get()) {
+                account.hear_change();
+            }
+            match self.tracker.run() {
+                Some(run) => drop(request.extensions_mut().insert(run)),
+                None => return ResponseFuture::refused(Failure::refused(OrderRefused::Halted).into()),
+            }
+        }
+        if kind != Kind::Order {
+            let listener = (kind == Kind::List)
+                .then(|| self.tracker.known_account(request.extensions().get()))
+                .flatten()
+                .map(Listener::new);
+            return ResponseFuture::pass(service, request, listener);
+        }
+        if !self.tracker.is_guarded() {
+            return ResponseFuture::refused(Failure::refused(OrderRefused::SendGuardMissing).into());
+        }
+        let Some(run) = self.tracker.run() else {
+            return ResponseFuture::refused(Failure::refused(OrderRefused::Halted).into());
+        };
+        let ticket = Ticket::for_order(self.tracker.account(request.extensions().get()), run);
+        let list_route = self.list_route.clone();
+        let placement = Placement { ticket: ticket.clone(), service, request, list_route };
+        ResponseFuture::order(Some(ticket), Box::pin(placement.run(run)))
+    }
+}
+
+/// Reads the list until every order that earlier processes left in doubt is decided.
+async fn recover<S, B, RB>(
+    tracker: OrderTracker,
+    account: Arc<Account>,
+    service: S,
+    way: Option<Template>,
+) -> Answered<RB>
+where
+    S: Service<Request<B>, Response = Response<RB>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Into<BoxError>,
+    B: Default + Send + 'static,
+    RB: Body<Data = Bytes> + Send + 'static,
+    RB::Error: Into<BoxError>,
+{
+    if !account.resume(|| Some(starter::<S, B, RB>(&service, way?))) {
+        return Err(Failure::refused(OrderRefused::UnknownPath).into());
+    }
+    tracker.recovered_of(&account).await;
+    let mut response = Response::new(ResponseBody::made(Bytes::new()));
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    Ok(response)
+}

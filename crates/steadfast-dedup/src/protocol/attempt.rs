@@ -1,0 +1,82 @@
+use std::time::Duration;
+
+use crate::numbers::{LogicalTime, Session};
+
+/// One physical send of an order.
+#[derive(Clone, Debug)]
+pub(crate) struct Attempt {
+    pub(crate) begun: LogicalTime,
+    pub(crate) session: Session,
+    pub(crate) state: AttemptState,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum AttemptState {
+    /// Opened, and its body not polled: nothing has left.
+    Open,
+    /// Sent, and not answered.
+    InFlight(Sent),
+    /// Proved to have placed nothing: never sent, not executed, or refused.
+    Void,
+    /// Refused without execution, by the service's word, which a list may refute.
+    Refused(Sent),
+    /// Answered with an order id.
+    Acknowledged(Sent),
+    /// Nothing proves what became of it.
+    Doubt {
+        sent: Sent,
+        /// The position at which the lateness bound passed, so that no order of it can appear any more; `None` before
+        /// that.
+        settled: Option<LogicalTime>,
+        /// Why it must never be sent again, if so.
+        never: Option<Never>,
+    },
+}
+
+/// When an attempt left: its position for safety, its time for ages.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    pub(crate) seq: LogicalTime,
+    pub(crate) at: Duration,
+    /// The same on a clock that runs on during suspension, for its age.
+    pub(crate) aging: Duration,
+}
+
+/// Why an attempt in doubt forbids a resend even after a verified absence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Never {
+    /// The service answered with a success: by its word it took the order, and a list without it contradicts that.
+    Success,
+    /// Its answer denies the order, proves nothing, or was not read; or there was no answer, and no bound on when the
+    /// request may still arrive.
+    Opaque,
+    /// The process that sent it is gone.
+    Restart,
+}
+
+impl Attempt {
+    /// Returns when it left, if an order of it may exist.
+    pub(crate) fn standing(&self) -> Option<Sent> {
+        match self.state {
+            AttemptState::Open | AttemptState::Void | AttemptState::Refused(_) => None,
+            AttemptState::InFlight(sent)
+            | AttemptState::Acknowledged(sent)
+            | AttemptState::Doubt { sent, .. } => Some(sent),
+        }
+    }
+
+    /// Returns when it left, if it was refused without having been executed.
+    pub(crate) fn refused(&self) -> Option<Sent> {
+        match self.state {
+            AttemptState::Refused(sent) => Some(sent),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn in_flight(&self) -> Option<Sent> {
+        match self.state {
+            AttemptState::InFlight(sent) => Some(sent),
+            _ => None,
+        }
+    }
+}

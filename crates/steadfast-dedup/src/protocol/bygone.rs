@@ -1,0 +1,171 @@
+//! Watches sessions that are over, for orders that only their lists show.
+//!
+//! Orders that were refused, given up or found absent are watched for. Where a list shows one login session's orders,
+//! the current list never shows those sent in an earlier session. So that session's list is read, as often as the
+//! current one is for others, with the token of that session, while it is kept and accepted. When it no longer is, a
+//! refused order (429) is unresolved unless a list of its session has lacked it once it could not be late any more:
+//! nothing more can be learnt about it.
+
+use std::time::Duration;
+
+use crate::{
+    numbers::{IntentNo, Session},
+    protocol::{
+        attempt::Attempt,
+        event::{Effect, OrderEvent},
+        intent::{Finding, Intent},
+        order_protocol::{OrderProtocol, ReadStart},
+        resolution::Reason,
+        schedule,
+    },
+    settings::policy::OrdersScope,
+};
+
+/// When the list of a past session was read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OwnLook {
+    last: Option<Duration>,
+    /// Whether that read failed.
+    failed: bool,
+    /// One more is wanted before the account is released.
+    wanted: bool,
+}
+
+impl OrderProtocol {
+    /// Returns since when each order sent in this session is watched for.
+    fn watched_in(&self, session: Session) -> impl Iterator<Item = Duration> {
+        self.watches.iter().filter_map(move |(number, &since)| {
+            self.intents.get(number)?.was_sent_in(session).then_some(since)
+        })
+    }
+
+    /// True if an order sent in this session is watched for.
+    pub(crate) fn is_watched_in(&self, session: Session) -> bool {
+        self.watched_in(session).next().is_some()
+    }
+
+    /// Returns the past sessions whose lists can still be read.
+    fn bygone(&self) -> impl Iterator<Item = Session> {
+        self.session
+            .into_iter()
+            .flat_map(|now| self.readable.iter().copied().filter(move |&session| session != now))
+    }
+
+    /// Returns when the next watch of a past session's list is due, and of which session.
+    pub(crate) fn next_own_look(&self) -> Option<(Duration, Session)> {
+        let next = |session| {
+            let look = self.own_looks.get(&session).copied().unwrap_or_default();
+            // Until the session was over, its lists were read anyway.
+            let before = self.book.session(session).and_then(|book| book.complete_at);
+            let last = look.last.or(before.map(|at| at.saturating_sub(self.slept)));
+            let due = |since: Duration| {
+                let late = schedule::late_look(since.saturating_add(self.settings.lateness));
+                let watch = schedule::next_watch(since, last, look.failed);
+                if last.is_none_or(|last| last < late) { watch.min(late) } else { watch }
+            };
+            let due = self.watched_in(session).map(due).min()?;
+            let due = self.day_end(last).map_or(due, |end| end.min(due));
+            // After a failed read, a late order does not make the next one come sooner.
+            let due = match last.filter(|_| look.failed) {
+                Some(last) => due.max(schedule::next_try(last)),
+                None => due,
+            };
+            Some((if look.wanted { self.now.max(self.refusals_show()) } else { due }, session))
+        };
+        self.bygone().filter_map(next).min()
+    }
+
+    /// Asks for one more read of each past session with watched orders.
+    pub(crate) fn want_own_looks(&mut self) {
+        let watched: Vec<_> = self.bygone().filter(|&session| self.is_watched_in(session)).collect();
+        for session in watched {
+            self.own_looks.entry(session).or_default().wanted = true;
+        }
+    }
+
+    /// True while such a read is due.
+    pub(crate) fn awaits_own_looks(&self) -> bool {
+        self.bygone().any(|session| {
+            self.own_looks.get(&session).is_some_and(|look| look.wanted) && self.is_watched_in(session)
+        })
+    }
+
+    /// Notes the end of a read of a past session's list; `looked`: it brought a list.
+    pub(crate) fn end_own_look(&mut self, started: Option<ReadStart>, looked: bool) {
+        let tried = match started {
+            Some(start) => vec![(start.session, start.at)],
+            // A refusal of this read may refuse each of them as fast.
+            None => self.bygone().map(|session| (session, self.now)).collect(),
+        };
+        for (session, at) in tried {
+            self.own_looks.insert(session, OwnLook { last: Some(at), failed: !looked, wanted: false });
+        }
+    }
+
+    /// Confirms refusals by a valid list of this session: an order that it lacks and that cannot be late was refused.
+    pub(crate) fn confirm_refusals(&mut self, session: Session, aging: Duration) {
+        let (intents, lateness) = (&self.intents, self.settings.lateness);
+        self.unconfirmed.retain(|number| {
+            intents.get(number).and_then(Intent::last_refused).is_some_and(|(sent_in, sent)| {
+                sent_in != session || aging < sent.aging.saturating_add(lateness)
+            })
+        });
+    }
+
+    /// Reports refusals that cannot be confirmed any more: the day ends, or the last look of a shutdown has failed.
+    pub(crate) fn tell_unconfirmed(&mut self, out: &mut Vec<Effect>) {
+        for number in std::mem::take(&mut self.unconfirmed) {
+            self.tell_unconfirmed_one(number, out);
+        }
+    }
+
+    /// Reports one; false if there is nothing to report.
+    fn tell_unconfirmed_one(&self, number: IntentNo, out: &mut Vec<Effect>) -> bool {
+        let refused = self.intents.get(&number).filter(|intent| {
+            // A token that is still refused later was refused before, too.
+            intent.finding() == Some(&Finding::Refused) && !intent.token_refused
+        });
+        let Some(intent) = refused else { return false };
+        let name = intent.name.clone();
+        out.push(Effect::Report(OrderEvent::RefusalUnconfirmed { intent: number, name }));
+        true
+    }
+
+    /// Withdraws refusals that can never be confirmed.
+    pub(crate) fn doubt_unconfirmed(&mut self, out: &mut Vec<Effect>) {
+        let Some(now) = self.session.filter(|_| !self.unconfirmed.is_empty()) else { return };
+        if self.settings.orders_scope != OrdersScope::Session {
+            return self.unconfirmed.clear();
+        }
+        let is_lost = |number: &&IntentNo| {
+            let refused = self.intents.get(number).and_then(Intent::last_refused);
+            refused.is_none_or(|(session, _)| session != now && !self.readable.contains(&session))
+        };
+        let lost: Vec<_> = self.unconfirmed.iter().filter(is_lost).copied().collect();
+        for number in lost {
+            self.unconfirmed.remove(&number);
+            if !self.tell_unconfirmed_one(number, out) {
+                continue;
+            }
+            let Some(key) = self.intents.get(&number).map(|intent| intent.key.clone()) else { continue };
+            if let Some(book) = self.keys.get_mut(&key) {
+                book.finished.remove(&number);
+                book.refused.remove(&number);
+            }
+            self.finished.retain(|&other| other != number);
+            self.watches.remove(&number);
+            self.refused.insert(number);
+            self.doubt_refused(number, out);
+            self.finish_unresolved(number, Reason::SessionChanged, out);
+            self.resolve(&key, out);
+        }
+    }
+}
+
+impl Intent {
+    /// Returns its last refused send, and the session of that send.
+    fn last_refused(&self) -> Option<(Session, crate::protocol::attempt::Sent)> {
+        let mut attempts = self.attempts.iter().rev();
+        attempts.find_map(|attempt: &Attempt| Some((attempt.session, attempt.refused()?)))
+    }
+}

@@ -1,0 +1,176 @@
+//! Decides which listed orders can be an intent's, next to all other intents of its key.
+//!
+//! A record alone is not always enough: a list without prices shows two orders of different price alike, and a list
+//! of one login session shows first of all the orders of that session.
+
+use std::{cell::LazyCell, collections::BTreeMap};
+
+use crate::{
+    numbers::IntentNo,
+    protocol::{
+        attempt::Attempt, intent::Intent, key::Key, listed_orders::Fresh, matcher,
+        order_protocol::OrderProtocol, resolution::Reason,
+    },
+    settings::policy::{AccountMode, OrdersScope},
+};
+
+impl OrderProtocol {
+    /// Returns orders without an owner that match only this intent of ours exactly and appeared after its send.
+    pub(crate) fn intent_strict<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
+        let strict = self.book.strict(&intent.key, &intent.order);
+        strict.filter(|fresh| self.is_strict(intent, fresh))
+    }
+
+    /// Returns orders that could be the intent's after a change, or cannot be told apart, and match no other intent.
+    pub(crate) fn near<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
+        // Only intents of the same quantity can match an order exactly.
+        let asked = LazyCell::new(move || {
+            let mut asked = BTreeMap::<_, Vec<_>>::new();
+            for (_, other) in self.standing_of(&intent.key) {
+                asked.entry(other.order.qty()).or_default().push(other);
+            }
+            asked
+        });
+        self.book.fresh(&intent.key).filter(move |fresh| {
+            intent.could_own(fresh.first_seen)
+                && !fresh.late
+                && matcher::loose(&fresh.record, &intent.order)
+                && !self.is_strict(intent, fresh)
+                // Of two equal intents, the one of the order's session comes first, but may end up with another of
+                // several orders. The rest is then this intent's, so until that is known the order is near.
+                && !fresh.record.qty.and_then(|qty| asked.get(&qty)).is_some_and(|others| {
+                    !matcher::strict(&fresh.record, &intent.order)
+                        && others.iter().any(|other| self.is_strict(other, fresh))
+                })
+        })
+    }
+
+    /// Returns orders of other instruments that could be the intent's under a spelling of the list's own.
+    ///
+    /// In an exclusive account no one else has placed them. Once a list has shown this instrument under its name,
+    /// other names are other instruments. The flag says whether there were more than are kept.
+    fn strangers<'a>(&'a self, intent: &'a Intent) -> (impl Iterator<Item = &'a Fresh> + 'a, bool) {
+        let sent = intent.first_sent().map(|sent| sent.seq);
+        let matters = sent.is_some()
+            && self.settings.account_mode == AccountMode::Exclusive
+            && !self.book.recognises(&intent.order.sym_id().folded());
+        let (strangers, more) = self.book.strange(sent.unwrap_or_default());
+        (strangers.filter(move |_| matters), more && matters)
+    }
+
+    /// True if more orders are listed than are kept, and one of those could be the intent's.
+    pub(crate) fn is_crowded(&self, intent: &Intent) -> bool {
+        intent.first_sent().is_some_and(|sent| self.book.is_crowded(&intent.key, sent.seq, None))
+    }
+
+    /// Returns orders equal to the intent's that answers gave to other intents, which had asked for something else.
+    ///
+    /// An answer may have reached the wrong order. The flag says whether there were more than are kept.
+    fn disputed<'a>(&'a self, intent: &'a Intent) -> (impl Iterator<Item = &'a Fresh> + 'a, bool) {
+        let sent = intent.first_left().map(|sent| sent.seq);
+        let matters = sent.is_some();
+        let (disputed, more) = self.book.disputed(sent.unwrap_or_default());
+        let its = move |fresh: &&Fresh| matters && matcher::strict(&fresh.record, &intent.order);
+        (disputed.filter(its), more && matters)
+    }
+
+    /// True if an order that an answer gave to another intent may be this one's.
+    pub(crate) fn is_disputed(&self, intent: &Intent) -> bool {
+        let (mut disputed, more) = self.disputed(intent);
+        more || disputed.next().is_some()
+    }
+
+    /// True if a listed order could be the intent's: changed, not told apart, under another name, or given away by a
+    /// wrong answer.
+    pub(crate) fn is_vetoed(&self, intent: &Intent) -> bool {
+        let (mut strangers, more) = self.strangers(intent);
+        self.is_crowded(intent)
+            || more
+            || self.is_disputed(intent)
+            || self.near(intent).next().is_some()
+            || strangers.next().is_some()
+    }
+
+    /// Returns all listed orders that could be the intent's, without its exact matches.
+    pub(crate) fn likely<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
+        self.near(intent).chain(self.strangers(intent).0).chain(self.disputed(intent).0)
+    }
+
+    /// Returns the reason why near orders leave an intent unresolved whose session is over.
+    pub(crate) fn near_reason(&self, intent: &Intent) -> Reason {
+        let changed = self.near(intent).any(|fresh| !matcher::strict(&fresh.record, &intent.order));
+        if changed { Reason::NearMatch } else { Reason::SessionChanged }
+    }
+
+    /// True if an order is exactly the intent's, as far as its possible owners are known.
+    fn is_strict(&self, intent: &Intent, fresh: &Fresh) -> bool {
+        intent.could_own(fresh.first_seen)
+            && !fresh.late
+            && matcher::strict(&fresh.record, &intent.order)
+            && !self.is_contested(intent, fresh)
+            && !self.is_another_sessions(intent, fresh)
+            && !self.book.is_ambiguous(&fresh.order_id)
+    }
+
+    // A record that matches two different orders of ours identifies neither; an answer may still do so. A refused
+    // order counts, because it may have been placed all the same.
+    fn is_contested(&self, intent: &Intent, fresh: &Fresh) -> bool {
+        self.rules.told_apart
+            && self.keys.get(&intent.key).is_some_and(|key| key.mixed)
+            && self.standing_of(&intent.key).chain(self.refused_of(&intent.key)).any(|(_, other)| {
+                other.could_own(fresh.first_seen)
+                    && other.order != intent.order
+                    && matcher::strict(&fresh.record, &other.order)
+            })
+    }
+
+    /// True if an answer that is still awaited may say which of two orders a record shows.
+    pub(crate) fn may_be_told_apart(&self, intent: &Intent) -> bool {
+        let shared = self.book.strict(&intent.key, &intent.order).filter(|fresh| {
+            intent.could_own(fresh.first_seen) && !fresh.late && self.is_contested(intent, fresh)
+        });
+        let mut shared = shared.map(|fresh| fresh.first_seen);
+        shared.any(|first_seen| {
+            self.live_of(&intent.key).any(|(_, other)| {
+                other.order != intent.order
+                    && other.attempts.iter().filter_map(Attempt::in_flight).any(|sent| sent.seq < first_seen)
+            })
+        })
+    }
+
+    // An order that a session's list shows first belongs first to intents of that session.
+    fn is_another_sessions(&self, intent: &Intent, fresh: &Fresh) -> bool {
+        self.settings.orders_scope == OrdersScope::Session
+            && self.rules.session_first
+            && !intent.was_sent_in(fresh.session)
+            && self.standing_of(&intent.key).any(|(_, other)| {
+                other.was_sent_in(fresh.session)
+                    && other.could_own(fresh.first_seen)
+                    && matcher::loose(&fresh.record, &other.order)
+            })
+    }
+
+    /// Returns the decided intent with a send taken for dead that a listed order matches.
+    pub(crate) fn dead_owner(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
+        let mut dead = self.dead_of(key).filter(|(_, intent)| self.is_strict(intent, fresh));
+        dead.next().map(|(number, _)| number)
+    }
+
+    /// True if a search for the intent would have claimed this order.
+    pub(crate) fn is_certainly(&self, intent: &Intent, fresh: &Fresh) -> bool {
+        self.settings.account_mode == AccountMode::Exclusive
+            && intent.has_baseline
+            && self.is_strict(intent, fresh)
+    }
+
+    /// Returns the intents of a key whose order may still appear: in flight, in doubt, or dead.
+    fn standing_of(&self, key: &Key) -> impl Iterator<Item = (IntentNo, &Intent)> {
+        self.live_of(key).chain(self.dead_of(key))
+    }
+
+    pub(crate) fn dead_of(&self, key: &Key) -> impl Iterator<Item = (IntentNo, &Intent)> {
+        let finished = self.keys.get(key).into_iter().flat_map(|key| key.dead.iter().copied());
+        let intents = finished.filter_map(|number| Some((number, self.intents.get(&number)?)));
+        intents.filter(|(_, intent)| intent.epoch == self.epoch && intent.is_presumed_dead())
+    }
+}

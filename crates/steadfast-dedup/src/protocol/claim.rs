@@ -1,0 +1,295 @@
+//! Decides which intent owns which listed order.
+//!
+//! Three rules, each with a counterexample if it is left out: an intent takes the *oldest* eligible order; a claim
+//! waits while another attempt in flight could own the order; and no intent is absent before *every* attempt in doubt
+//! of the key is settled.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use steadfast_spec::Code;
+
+use crate::{
+    numbers::{IntentNo, LogicalTime},
+    protocol::{
+        attempt::{Attempt, Never},
+        event::Effect,
+        intent::{Fault, Finding, Intent},
+        key::Key,
+        listed_orders::Fresh,
+        matcher,
+        order_protocol::OrderProtocol,
+        resolution::{Reason, Unresolved},
+        tally::Confidence,
+    },
+    settings::policy::AccountMode,
+};
+
+impl OrderProtocol {
+    /// Draws every conclusion that the evidence on a key allows.
+    pub(crate) fn resolve(&mut self, key: &Key, out: &mut Vec<Effect>) {
+        self.refute(key, out);
+        self.believe_again(key, out);
+        // Each claim may take away what kept another intent in doubt.
+        while let Some((number, claim)) = self.next_claim(key) {
+            match claim {
+                Claim::Take(order_id) => self.take(number, &order_id, out),
+                Claim::Barred(reason) => self.finish_unresolved(number, reason, out),
+            }
+        }
+        for number in self.open_of(key) {
+            self.conclude_absence(number, out);
+        }
+        self.sweep(key, out);
+    }
+
+    pub(crate) fn finish_unresolved(&mut self, number: IntentNo, reason: Reason, out: &mut Vec<Effect>) {
+        let Some(intent) = self.intents.get(&number) else { return };
+        let unresolved = Unresolved::of(reason, self, intent);
+        // Candidates that the caller is told of now are not reported again when they are listed again.
+        let told = self.told_of(intent);
+        self.book.flag_all(&told);
+        self.finish(number, Finding::Unresolved(unresolved), out);
+    }
+
+    /// Ends a search whose budget is spent.
+    pub(crate) fn give_up(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
+        // Giving up the intent before this one may have ended this one too. Report it once.
+        let Some(intent) = self.intents.get(&number).filter(|intent| intent.is_open()) else { return };
+        let reason = match intent.doubt.as_ref() {
+            Some(doubt) if doubt.fault == Some(Fault::NotMonotone) => Reason::ListNotMonotone,
+            Some(doubt) if doubt.fault == Some(Fault::Unusable) => Reason::Unverifiable,
+            Some(doubt) if doubt.elsewhere.reads > 0 && doubt.here.reads == 0 => Reason::SessionChanged,
+            _ if self.is_vetoed(intent) => Reason::NearMatch,
+            _ if intent.never() == Some(Never::Success) => Reason::AcceptedUnknownId,
+            _ => Reason::Budget,
+        };
+        let key = intent.key.clone();
+        self.finish_unresolved(number, reason, out);
+        self.resolve(&key, out);
+    }
+
+    /// Returns the candidates of an intent that are not reported anywhere else.
+    ///
+    /// An order is left out if it is only like this intent's, and exactly matches a send that was taken for dead or
+    /// refused: that it exists is still to be reported to that send's caller. So is an order that matches both this
+    /// intent and a refused send, where more orders are listed than intents could own: a list without prices shows
+    /// both alike, and one is too many.
+    fn told_of(&self, intent: &Intent) -> BTreeSet<Arc<str>> {
+        let is_refused = |fresh: &Fresh| self.refused_owner(&intent.key, fresh).is_some();
+        let dead: Vec<_> = self.dead_of(&intent.key).map(|(_, intent)| intent).collect();
+        let asked: BTreeSet<_> = dead.iter().map(|it| it.order.qty()).collect();
+        let is_dead = |fresh: &Fresh| {
+            let is_its =
+                |it: &&Intent| it.could_own(fresh.first_seen) && matcher::strict(&fresh.record, &it.order);
+            fresh.record.qty.is_some_and(|qty| asked.contains(&qty)) && dead.iter().any(is_its)
+        };
+        let near: Vec<_> = self.near(intent).filter(|fresh| !is_dead(fresh)).collect();
+        let mut strict: Vec<_> = self.intent_strict(intent).collect();
+        if self.refused_of(&intent.key).next().is_none() {
+            return strict.into_iter().chain(near).map(|fresh| fresh.order_id.clone()).collect();
+        }
+        let (alike, near): (Vec<_>, Vec<_>) =
+            near.into_iter().partition(|fresh| matcher::strict(&fresh.record, &intent.order));
+        strict.extend(alike);
+        let near = near.into_iter().filter(|fresh| !is_refused(fresh));
+        strict.sort_by_key(|fresh| (fresh.first_seen, &fresh.order_id));
+        let mut too_many = strict.len().saturating_sub(self.claimants(intent, &strict));
+        strict.retain(|fresh| {
+            let left = too_many > 0 && is_refused(fresh);
+            too_many -= usize::from(left);
+            !left
+        });
+        strict.into_iter().chain(near).map(|fresh| fresh.order_id.clone()).collect()
+    }
+
+    /// Returns how many waiting intents, this one included, could own one of these orders.
+    fn claimants(&self, intent: &Intent, orders: &[&Fresh]) -> usize {
+        let may_own = |other: &Intent| {
+            let is_it = |fresh: &&Fresh| {
+                other.could_own(fresh.first_seen) && matcher::strict(&fresh.record, &other.order)
+            };
+            orders.iter().any(is_it)
+        };
+        self.live_of(&intent.key).filter(|(_, other)| may_own(other)).count().max(1)
+    }
+
+    pub(crate) fn candidates_of(&self, intent: &Intent) -> Vec<String> {
+        // An order that exactly matches another order of ours belongs to that one and is reported there.
+        let mut eligible: Vec<_> = self.intent_strict(intent).chain(self.likely(intent)).collect();
+        eligible.sort_by_key(|fresh| fresh.first_seen);
+        eligible
+            .into_iter()
+            .take(Unresolved::MOST_CANDIDATES)
+            .map(|fresh| fresh.order_id.to_string())
+            .collect()
+    }
+
+    /// Returns the next claim that can be decided on a key: intents with the worst alternative first, then the
+    /// oldest.
+    ///
+    /// From its first send on, each intent could own every order that appears. If each takes the oldest one, as many
+    /// as possible get one, in any sequence (§2.4 of the design: which twin owns which order is a convention, their
+    /// number is not). The sequence only decides which intent gets none; that should be one that can be sent again.
+    fn next_claim(&self, key: &Key) -> Option<(IntentNo, Claim)> {
+        let open = self.open_of(key);
+        let claim = |number: IntentNo| Some((number, self.claim_of(key, number)?));
+        if open.len() > 1 && self.rules.neediest_first {
+            for worst in [Alternative::Contradiction, Alternative::Report] {
+                let mut claims = open.iter().filter(|&&number| self.alternative(number) == worst);
+                // A barred claim ends without an order, so it waits until the others have taken theirs.
+                let take = |&number| claim(number).filter(|(_, claim)| matches!(claim, Claim::Take(_)));
+                if let Some(taken) = claims.find_map(take) {
+                    return Some(taken);
+                }
+            }
+        }
+        open.into_iter().find_map(claim)
+    }
+
+    fn claim_of(&self, key: &Key, number: IntentNo) -> Option<Claim> {
+        let intent = self.intents.get(&number)?;
+        let mut eligible: Vec<&Fresh> = self.intent_strict(intent).collect();
+        eligible.sort_by_key(|fresh| (fresh.first_seen, fresh.order_id.clone()));
+        let fresh = if self.rules.oldest_first { eligible.first() } else { eligible.last() }?;
+        if self.rules.owner_wait && self.may_be_answered_yet(key, number, fresh.first_seen) {
+            return None;
+        }
+        Some(match self.settings.account_mode {
+            _ if self.awaits_its_own(number, intent, fresh) => return None,
+            _ if self.is_tainted_for(key, intent, fresh) => Claim::Barred(Reason::Tainted),
+            // The order may be one that a wrong answer gave to another intent, and the listed one a stranger's.
+            _ if self.is_disputed(intent) => Claim::Barred(Reason::NearMatch),
+            AccountMode::Shared => Claim::Barred(Reason::AmbiguousOwner),
+            // An order that is listed today may have been listed yesterday.
+            AccountMode::Exclusive if intent.epoch != self.epoch => Claim::Barred(Reason::EpochChanged),
+            AccountMode::Exclusive if !intent.has_baseline => Claim::Barred(Reason::NoBaseline),
+            AccountMode::Exclusive if self.rules.oldest_first && self.may_own_an_older(intent, fresh) => {
+                return None;
+            }
+            AccountMode::Exclusive => Claim::Take(fresh.order_id.clone()),
+        })
+    }
+
+    /// Returns what would follow if an intent were found absent as soon as it can be.
+    fn alternative(&self, number: IntentNo) -> Alternative {
+        let Some(intent) = self.intents.get(&number) else { return Alternative::Resend };
+        if intent.never() == Some(Never::Success) {
+            return Alternative::Contradiction;
+        }
+        let settles = intent.doubt.as_ref().map(|doubt| doubt.base.saturating_add(self.settings.lateness));
+        let young = self.is_young(intent, settles.unwrap_or_default().max(self.now));
+        if young && self.resend_allowed(intent).is_ok() { Alternative::Resend } else { Alternative::Report }
+    }
+
+    pub(crate) fn take(&mut self, number: IntentNo, order_id: &str, out: &mut Vec<Effect>) {
+        let confidence = self.confidence(number, order_id);
+        let Some(fresh) = self.book.claim(order_id, number) else { return };
+        // It was claimed by its instrument's name, so lists use our spelling of it.
+        if let Some(intent) = self.intents.get(&number) {
+            self.book.recognise(intent.order.sym_id().folded());
+        }
+        self.tally.recover(confidence, self.lag(number));
+        let status = fresh.record.status.as_ref().map(|status| match status {
+            Code::Known(status) => status.as_str().to_owned(),
+            Code::Other(text) => text.clone(),
+        });
+        self.finish(number, Finding::Recovered { order_id: fresh.order_id, status }, out);
+    }
+
+    /// Returns how certain it is that a listed order is this intent's alone.
+    fn confidence(&self, number: IntentNo, order_id: &str) -> Confidence {
+        let Some(intent) = self.intents.get(&number) else { return Confidence::Partial };
+        let mut strict = self.intent_strict(intent);
+        let rivals = |fresh: &Fresh| {
+            self.live_of(&intent.key).any(|(other, rival)| {
+                other != number
+                    && rival.could_own(fresh.first_seen)
+                    && matcher::strict(&fresh.record, &rival.order)
+            })
+        };
+        match (strict.next(), strict.next()) {
+            (Some(fresh), None) if &*fresh.order_id == order_id && !rivals(fresh) => {
+                let full = matcher::is_full(&fresh.record, &intent.order);
+                if full { Confidence::Exact } else { Confidence::Partial }
+            }
+            _ => Confidence::Interchangeable,
+        }
+    }
+
+    /// Returns how long after the lateness base an intent's order is seen.
+    pub(crate) fn lag(&self, number: IntentNo) -> Duration {
+        let doubt = self.intents.get(&number).and_then(|intent| intent.doubt.as_ref());
+        doubt.map_or(Duration::ZERO, |doubt| self.now.saturating_sub(doubt.base))
+    }
+
+    /// True if another attempt in flight was sent before the order was seen: its answer may name it.
+    pub(crate) fn may_be_answered_yet(&self, key: &Key, claimant: IntentNo, first_seen: LogicalTime) -> bool {
+        self.live_of(key).any(|(number, intent)| {
+            number != claimant
+                && intent.attempts.iter().filter_map(Attempt::in_flight).any(|sent| sent.seq < first_seen)
+        })
+    }
+
+    /// True if an intent may own an order without an owner that was seen before this one.
+    ///
+    /// Then the later order is left to its twins: they cannot own the older one, and would be sent again without this
+    /// one.
+    fn may_own_an_older(&self, intent: &Intent, fresh: &Fresh) -> bool {
+        let sent = intent.first_sent().map(|sent| sent.seq).unwrap_or_default();
+        self.book.is_crowded(&intent.key, sent, Some(fresh.first_seen))
+            || self.book.awaits_recalled(&intent.key, sent, fresh.first_seen)
+            || self.near(intent).any(|older| older.first_seen < fresh.first_seen)
+    }
+
+    /// True if an earlier order of the key ended without certainty whether it exists.
+    pub(crate) fn is_tainted(&self, key: &Key) -> bool {
+        self.keys.get(key).is_some_and(|key| !key.tainting.is_empty())
+    }
+
+    /// True if a listed order may belong to an intent that ended without certainty.
+    ///
+    /// For an intent that was sent after that end, this is any order; for others, the orders that both could own.
+    fn is_tainted_for(&self, key: &Key, intent: &Intent, fresh: &Fresh) -> bool {
+        let Some(book) = self.keys.get(key).filter(|book| !book.tainting.is_empty()) else { return false };
+        let later = intent.first_sent().is_some_and(|sent| sent.seq > book.tainted);
+        let mut others = book.tainting.iter().filter_map(|number| self.intents.get(number));
+        later
+            || others.any(|other| {
+                other.could_own(fresh.first_seen) && matcher::strict(&fresh.record, &other.order)
+            })
+    }
+
+    pub(crate) fn live_sends(&self, key: &Key) -> impl Iterator<Item = LogicalTime> {
+        self.live_of(key).filter_map(|(_, intent)| intent.first_left().map(|sent| sent.seq))
+    }
+
+    pub(crate) fn live_of(&self, key: &Key) -> impl Iterator<Item = (IntentNo, &Intent)> {
+        let live = self.keys.get(key).map_or(&[][..], |key| &key.live);
+        live.iter().filter_map(|&number| self.intents.get(&number).map(|intent| (number, intent)))
+    }
+
+    /// Returns the intents of a key that are searched for, in the order of their first sends.
+    fn open_of(&self, key: &Key) -> Vec<IntentNo> {
+        let open = self.live_of(key).filter(|(_, intent)| intent.is_open());
+        let mut open: Vec<_> =
+            open.map(|(number, intent)| (intent.first_sent().map(|sent| sent.seq), number)).collect();
+        open.sort_unstable();
+        open.into_iter().map(|(_, number)| number).collect()
+    }
+}
+
+/// The consequence of an intent's absence, the worst first.
+#[derive(PartialEq, Eq)]
+enum Alternative {
+    /// The service said that it took the order, so the absence taints the key.
+    Contradiction,
+    /// The caller is told.
+    Report,
+    /// It is sent again.
+    Resend,
+}
+
+enum Claim {
+    Take(Arc<str>),
+    Barred(Reason),
+}

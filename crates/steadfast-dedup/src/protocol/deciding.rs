@@ -1,0 +1,339 @@
+//! How intents end, and days.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use crate::{
+    numbers::{IntentNo, TradingDay},
+    protocol::{
+        event::{Effect, OrderEvent},
+        intent::{Finding, Intent, Phase},
+        key::Key,
+        order_protocol::{Calibration, KeyBook, OrderProtocol, Snapshot},
+        resolution::{Reason, Unresolved},
+    },
+};
+
+/// How many orders that were refused for good are kept, in case a list shows them after all.
+const REJECTED: usize = 1_000;
+
+/// How much later than the end of its connection a request may arrive, where the kernel still holds it.
+const ORPHANED: Duration = Duration::from_secs(120);
+
+impl OrderProtocol {
+    // Identifiers may be used again and lists start empty, so nothing of yesterday proves anything today. Days never
+    // go back: each ends once.
+    pub(crate) fn begin_epoch(&mut self, epoch: TradingDay, out: &mut Vec<Effect>) {
+        if epoch <= self.epoch {
+            return;
+        }
+        let ended = std::mem::replace(&mut self.epoch, epoch);
+        self.tell_unconfirmed(out);
+        // Intents that were decided just now are kept a day longer: their callers may not have asked yet.
+        self.intents.retain(|_, intent| intent.finding().is_none() || intent.epoch == ended);
+        self.finished.retain(|number| self.intents.contains_key(number));
+        for number in self.open_numbers() {
+            self.finish_unresolved(number, Reason::EpochChanged, out);
+        }
+        // A list of today confirms no refusal of yesterday.
+        self.reopen_unconfirmed();
+        for number in self.refused.clone() {
+            self.doubt_refused(number, out);
+        }
+        let intents = &self.intents;
+        // An order refused shortly before midnight may be listed today. It bars no others, as it did not on its own
+        // day.
+        let may_be_listed = |number: &IntentNo| {
+            let told = self.watches.get(number).copied().unwrap_or_default();
+            let is_near = told.saturating_add(self.settings.lateness) > self.now;
+            let refused = intents.get(number).filter(|it| it.finding() == Some(&Finding::Refused));
+            refused.is_some_and(|intent| intent.at_midnight || is_near)
+        };
+        // Where no transport reports the end of a connection, an order found absent may arrive late too.
+        let may_arrive = |number: &IntentNo| {
+            let told = self.watches.get(number).copied().unwrap_or_default();
+            let absent = intents.get(number).is_some_and(Intent::was_told_absent);
+            absent && told.saturating_add(ORPHANED) > self.now
+        };
+        self.names.retain(|_, number| intents.contains_key(number));
+        self.book = std::mem::take(&mut self.book).next_day();
+        let (mut overnight, mut watched) = (BTreeSet::new(), BTreeSet::new());
+        for key in self.keys.values_mut() {
+            let (live, line) = (std::mem::take(&mut key.live), std::mem::take(&mut key.line));
+            // An order lost so shortly before midnight may be listed today.
+            let mut tainting = std::mem::take(&mut key.tainting);
+            tainting.retain(|number| intents.get(number).is_some_and(Intent::is_unsettled));
+            overnight.extend(tainting.iter().copied());
+            let absent = std::mem::take(&mut key.finished);
+            let absent = absent.into_iter().filter(|number| may_arrive(number));
+            let mut refused = std::mem::take(&mut key.refused);
+            refused.retain(may_be_listed);
+            let told: BTreeSet<_> = refused.iter().copied().chain(absent).collect();
+            watched.extend(told.iter().copied());
+            let finished = tainting.union(&told).copied().collect();
+            // Orders in flight may differ from those still to come.
+            let (mixed, tainted) = (!live.is_empty(), key.tainted);
+            *key = KeyBook { live, line, mixed, finished, refused, tainting, tainted, ..KeyBook::default() };
+        }
+        self.watches.retain(|number, _| overnight.contains(number) || watched.contains(number));
+        overnight.iter().for_each(|&number| self.block_over_midnight(number));
+        self.keep_unsettled(&overnight);
+        self.keys.retain(|_, key| !key.live.is_empty() || !key.line.is_empty() || !key.finished.is_empty());
+        self.day_began = Some(self.now);
+        self.session = None;
+        self.mismatched.clear();
+        self.rejected.clear();
+        self.rejected_at = None;
+        self.believed.clear();
+        self.own_looks.clear();
+        self.snapshot = Snapshot::Unknown;
+        self.baseline_failed = (0, self.now);
+        self.day_ends = None;
+        // How a service spells instruments does not change overnight.
+        if self.calibration != Calibration::Unlike {
+            self.calibration = Calibration::Untested;
+        }
+    }
+
+    pub(crate) fn finish(&mut self, number: IntentNo, finding: Finding, out: &mut Vec<Effect>) {
+        let Some(intent) = self.intents.get_mut(&number) else { return };
+        let name = intent.name.clone();
+        // An order that was found absent or given up may still appear.
+        let watched = match &finding {
+            Finding::Unresolved(_) | Finding::Refused => true,
+            Finding::Acknowledged { .. } | Finding::Recovered { .. } => intent.resends() > 0,
+            Finding::Rejected => false,
+        };
+        match &finding {
+            Finding::Acknowledged { .. } | Finding::Refused | Finding::Rejected => {}
+            Finding::Recovered { order_id, .. } => {
+                let order_id = order_id.to_string();
+                out.push(Effect::Report(OrderEvent::Recovered { intent: number, name, order_id }));
+            }
+            Finding::Unresolved(unresolved) => {
+                let unresolved = unresolved.clone();
+                out.push(Effect::Report(OrderEvent::Unresolved { intent: number, name, unresolved }));
+            }
+        }
+        intent.phase = Phase::Finished(finding);
+        let key = intent.key.clone();
+        let tainting = match intent.finding() {
+            // Of yesterday's orders, only a late one can be listed today.
+            Some(Finding::Unresolved(Unresolved { reason: Reason::EpochChanged, .. })) => {
+                intent.is_unsettled()
+            }
+            Some(Finding::Unresolved(unresolved)) => !unresolved.reason.is_absence(),
+            _ => false,
+        };
+        let (dead, refused) = (intent.is_presumed_dead(), intent.was_told_refused());
+        let epoch_changed = intent.epoch != self.epoch;
+        self.retire(&key, number);
+        self.leave_line(number, out);
+        self.searches.remove(&number);
+        self.refused.remove(&number);
+        self.unsent.remove(&number);
+        let ended = self.tick();
+        let book = self.keys.entry(key).or_default();
+        book.finished.insert(number);
+        if dead {
+            book.dead.insert(number);
+        }
+        if refused {
+            book.refused.insert(number);
+        }
+        if tainting {
+            if book.tainting.is_empty() {
+                book.tainted = ended;
+            }
+            book.tainting.insert(number);
+            if epoch_changed {
+                self.block_over_midnight(number);
+            }
+        }
+        if watched {
+            self.watches.insert(number, self.now);
+        }
+        out.push(Effect::Decided(number));
+        if self.intents.get(&number).and_then(Intent::finding) == Some(&Finding::Rejected) {
+            return self.keep_rejected(number);
+        }
+        self.finished.push_back(number);
+        // Up to eight at a time, which makes up for those that are kept.
+        for _ in 0..8 {
+            if self.finished.len() <= self.rules.remembered {
+                break;
+            }
+            let Some(oldest) = self.finished.pop_front() else { break };
+            // Keep intents whose order may still appear, and those that taint their key.
+            if self.is_still_needed(oldest) {
+                self.finished.push_back(oldest);
+            } else {
+                self.drop_finished(oldest);
+            }
+        }
+    }
+
+    /// Keeps an order that was refused for good, in a queue apart from that of the remembered names.
+    fn keep_rejected(&mut self, number: IntentNo) {
+        self.rejected.push_back(number);
+        if self.rejected.len() > REJECTED
+            && let Some(oldest) = self.rejected.pop_front()
+            && self.intents.get(&oldest).and_then(Intent::finding) == Some(&Finding::Rejected)
+        {
+            self.drop_finished(oldest);
+        }
+    }
+
+    fn is_still_needed(&self, number: IntentNo) -> bool {
+        let key = self.intents.get(&number).and_then(|intent| self.keys.get(&intent.key));
+        key.is_some_and(|key| key.tainting.contains(&number))
+            || self.unsettled.iter().any(|(_, attempt)| attempt.intent == number)
+    }
+
+    fn drop_finished(&mut self, number: IntentNo) {
+        let Some(intent) = self.intents.remove(&number) else { return };
+        self.watches.remove(&number);
+        if let Some(key) = self.keys.get_mut(&intent.key) {
+            key.finished.remove(&number);
+            key.dead.remove(&number);
+            key.refused.remove(&number);
+            key.tainting.remove(&number);
+        }
+        // A name may be used again on the next day: by now it may be another intent's.
+        if let Some(name) = &intent.name
+            && self.names.get(name) == Some(&number)
+        {
+            self.names.remove(name);
+        }
+    }
+
+    /// Removes an intent from the live ones of its key.
+    pub(crate) fn retire(&mut self, key: &Key, number: IntentNo) {
+        if let Some(key) = self.keys.get_mut(key) {
+            key.live.retain(|&other| other != number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use steadfast_spec::{OrderRequest, Outcome, ext};
+
+    use super::*;
+    use crate::{
+        numbers::Session,
+        protocol::event::{Answer, Event},
+        settings::Settings,
+    };
+
+    fn place(protocol: &mut OrderProtocol, intent: IntentNo, name: Option<&str>) {
+        let fields = [
+            ("symId", "S"),
+            ("qty", "1"),
+            ("side", "buy"),
+            ("type", "limit"),
+            ("limitPrice", "5"),
+            ("product", "delivery"),
+            ("validity", "day"),
+        ];
+        let order = Arc::new(OrderRequest::from_fields(fields).unwrap());
+        let mut step = |event| drop(protocol.step(Duration::ZERO, event));
+        step(Event::Opened { intent, order, name: name.map(ext::IntentId::new) });
+        let attempt = protocol.next_attempt(intent, Session::default()).unwrap();
+        let mut step = |event| drop(protocol.step(Duration::ZERO, event));
+        step(Event::Begun { attempt, session: Session::default() });
+        step(Event::Sent(attempt));
+        let outcome = Outcome::Accepted { order_id: Some(format!("o{}", intent.0).into()) };
+        step(Event::Closed { attempt, outcome, answer: Answer::Status(200) });
+    }
+
+    #[test]
+    fn a_name_used_again_outlives_the_intent_that_had_it_the_day_before() {
+        let mut protocol = OrderProtocol::new(Arc::new(Settings::default()), TradingDay(0));
+        protocol.rules.remembered = 64;
+        let name = ext::IntentId::new("n");
+        let (yesterday, today) = (IntentNo(0), IntentNo(1));
+        place(&mut protocol, yesterday, Some("n"));
+        protocol.step(Duration::ZERO, Event::EpochBegan(TradingDay(1)));
+        assert!(protocol.named(&name).is_none() && protocol.intents.contains_key(&yesterday));
+        place(&mut protocol, today, Some("n"));
+
+        let mut next = 2;
+        while protocol.intents.contains_key(&yesterday) {
+            place(&mut protocol, IntentNo(next), None);
+            next += 1;
+        }
+        assert_eq!(protocol.named(&name).map(|(number, _)| number), Some(today));
+
+        // Its own name goes with it.
+        while protocol.intents.contains_key(&today) {
+            place(&mut protocol, IntentNo(next), None);
+            next += 1;
+        }
+        assert!(protocol.names.is_empty());
+    }
+
+    #[test]
+    fn a_hundred_thousand_decided_intents_are_remembered() {
+        let mut protocol = OrderProtocol::new(Arc::new(Settings::default()), TradingDay(0));
+        assert_eq!(protocol.rules.remembered, 100_000);
+        protocol.rules.remembered = 1_000;
+        let names = |n: u64| ext::IntentId::new(format!("n{n}"));
+        for n in 0..=1_000 {
+            place(&mut protocol, IntentNo(n), Some(names(n).as_str()));
+        }
+        assert!(protocol.named(&names(0)).is_none(), "the oldest goes");
+        assert!((1..=1_000).all(|n| protocol.named(&names(n)).is_some()));
+    }
+
+    #[test]
+    fn what_bars_others_from_being_reasoned_about_is_never_forgotten() {
+        let settings = Settings::default().verify_on(crate::settings::policy::VerifyOn::SpecMinimal);
+        let mut protocol = OrderProtocol::new(Arc::new(settings), TradingDay(0));
+        protocol.rules.remembered = 8;
+        place(&mut protocol, IntentNo(0), None);
+        let lost = IntentNo(1);
+        let order = protocol.intents[&IntentNo(0)].order.clone();
+        let key = Key::of_order(&order);
+        let attempt = crate::numbers::AttemptNo { intent: lost, index: 0 };
+        for event in [
+            Event::Opened { intent: lost, order, name: None },
+            Event::Begun { attempt, session: Session::default() },
+            Event::Sent(attempt),
+            Event::Closed {
+                attempt,
+                outcome: Outcome::Unknown { resend: steadfast_spec::Resend::AfterAbsence },
+                answer: Answer::Status(500),
+            },
+        ] {
+            protocol.step(Duration::ZERO, event);
+        }
+        // Long after its lateness bound.
+        protocol.step(Duration::from_secs(600), Event::Tick);
+        for n in 2..100 {
+            place(&mut protocol, IntentNo(n), None);
+        }
+        assert!(protocol.intents.contains_key(&lost) && protocol.keys[&key].tainting.contains(&lost));
+        assert!(protocol.intents.len() <= 10, "the others are");
+    }
+
+    #[test]
+    fn an_answer_of_yesterday_hides_no_order_of_today() {
+        let mut protocol = OrderProtocol::new(Arc::new(Settings::default()), TradingDay(0));
+        place(&mut protocol, IntentNo(0), None);
+        // Sent before midnight, answered after it.
+        let late = IntentNo(1);
+        let opened = protocol.intents[&IntentNo(0)].order.clone();
+        let mut step = |event| protocol.step(Duration::ZERO, event);
+        step(Event::Opened { intent: late, order: opened, name: None });
+        let attempt = crate::numbers::AttemptNo { intent: late, index: 0 };
+        step(Event::Begun { attempt, session: Session::default() });
+        step(Event::Sent(attempt));
+        step(Event::EpochBegan(TradingDay(1)));
+        let outcome = Outcome::Accepted { order_id: Some("o7".into()) };
+        step(Event::Closed { attempt, outcome, answer: Answer::Status(200) });
+        assert!(protocol.book.owner("o7").is_none(), "the new day may use the identifier again");
+        assert_eq!(protocol.intents[&late].order_id().map(|id| &**id), Some("o7"), "its caller is told");
+    }
+}

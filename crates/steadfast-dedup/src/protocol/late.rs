@@ -1,0 +1,223 @@
+//! Reports orders that appear too late, or that are too many.
+
+use std::sync::Arc;
+
+use steadfast_spec::{OrderRecord, OrderRequest};
+
+use crate::{
+    numbers::{IntentNo, LogicalTime, Session},
+    protocol::{
+        event::{Effect, OrderEvent},
+        intent::{Finding, Intent, Phase},
+        key::Key,
+        listed_orders::Fresh,
+        matcher,
+        order_protocol::OrderProtocol,
+        resolution::{Reason, Unresolved},
+    },
+    settings::policy::AccountMode,
+};
+
+impl OrderProtocol {
+    // Reports orders that no intent in flight or in doubt can own: too late or too many. Each is reported once.
+    pub(crate) fn sweep(&mut self, key: &Key, out: &mut Vec<Effect>) {
+        let fresh: Vec<Fresh> = self.book.fresh(key).filter(|fresh| !fresh.flagged).cloned().collect();
+        for fresh in fresh {
+            if let Some(number) = self.owner_too_late(key, &fresh) {
+                self.report_surplus(key, number, &fresh, out);
+            }
+        }
+        let firsts: Vec<LogicalTime> = self.live_sends(key).chain(self.barring_sends(key)).collect();
+        self.book.prune(key, |fresh| firsts.iter().any(|&sent| sent < fresh.first_seen));
+        self.book.prune_crowd(Some(key), |seen| firsts.iter().any(|&sent| sent < seen));
+        if self.book.has_vague() {
+            let sends = |key| self.live_sends(key).chain(self.barring_sends(key));
+            let all: Vec<LogicalTime> = self.keys.keys().flat_map(sends).collect();
+            self.book.prune_vague(|fresh| all.iter().any(|&sent| sent < fresh.first_seen));
+            self.book.prune_crowd(None, |seen| all.iter().any(|&sent| sent < seen));
+        }
+    }
+
+    /// Reports resends whose absence rested on lists of a session that now lack an order they should show.
+    pub(crate) fn suspect_resends(&mut self, session: Session, out: &mut Vec<Effect>) {
+        for &number in self.watches.keys() {
+            let Some(intent) = self.intents.get_mut(&number) else { continue };
+            let is_one = intent.resends() > 0 && intent.epoch == self.epoch && intent.was_sent_in(session);
+            if is_one && !std::mem::replace(&mut intent.suspected, true) {
+                let (name, kept) = (intent.name.clone(), intent.order_id().map(ToString::to_string));
+                out.push(Effect::Report(OrderEvent::MayBeDoubled { intent: number, name, kept }));
+            }
+        }
+    }
+
+    /// Returns the decided intent that an order belongs to, if no waiting intent can claim it.
+    pub(crate) fn owner_too_late(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
+        // It may have its owner already, under another spelling of its identifier or from the day before.
+        if self.book.is_ambiguous(&fresh.order_id) {
+            return None;
+        }
+        let waiting = || self.live_of(key).filter(|(_, intent)| intent.could_own(fresh.first_seen));
+        if waiting().next().is_none() {
+            return self.surplus_of(key, fresh);
+        }
+        // No waiting intent equals it, but one with a send taken for dead or refused does.
+        let asked = waiting().any(|(_, intent)| matcher::strict(&fresh.record, &intent.order));
+        if asked {
+            return None;
+        }
+        self.dead_owner(key, fresh).or_else(|| self.refused_owner(key, fresh))
+    }
+
+    /// Returns the decided intent that most likely owns an order: those without an order first.
+    fn surplus_of(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
+        let finished = self.keys.get(key)?.finished.iter().copied();
+        let eligible = finished.filter_map(|number| Some((number, self.intents.get(&number)?))).filter(
+            |(number, intent)| {
+                (intent.epoch == self.epoch || self.may_be_overnight(*number, intent, fresh))
+                    && intent.could_own(fresh.first_seen)
+                    && matcher::strict(&fresh.record, &intent.order)
+            },
+        );
+        let likeliest = eligible.min_by_key(|(number, intent)| (likely_owner(intent, fresh), *number));
+        likeliest.map(|(number, _)| number).or_else(|| self.absent_owner(key, fresh, matcher::loose))
+    }
+
+    /// Returns the intent reported absent that a listed order may belong to.
+    ///
+    /// Only in an exclusive account, where no stranger places similar orders.
+    fn absent_owner(
+        &self,
+        key: &Key,
+        fresh: &Fresh,
+        is_like: fn(&OrderRecord, &OrderRequest) -> bool,
+    ) -> Option<IntentNo> {
+        if self.settings.account_mode != AccountMode::Exclusive {
+            return None;
+        }
+        let finished = self.keys.get(key)?.finished.iter().copied();
+        let mut absent = finished.filter(|number| {
+            self.intents.get(number).is_some_and(|intent| {
+                intent.epoch == self.epoch
+                    && intent.was_told_absent()
+                    && intent.could_own(fresh.first_seen)
+                    && is_like(&fresh.record, &intent.order)
+            })
+        });
+        absent.next()
+    }
+
+    /// Reports refused or absent orders that are listed under identifiers which answers gave to other intents.
+    pub(crate) fn report_disputed(&mut self, out: &mut Vec<Effect>) {
+        let owned = |fresh: &Fresh| {
+            let key = Key::of_record(&fresh.record)?;
+            let owner = self
+                .refused_owner(&key, fresh)
+                .or_else(|| self.absent_owner(&key, fresh, matcher::strict))?;
+            Some((owner, fresh.order_id.clone()))
+        };
+        let owned: Vec<_> = self.book.unreported_disputes().filter_map(owned).collect();
+        for (number, order_id) in owned {
+            let Some(intent) = self.intents.get(&number) else { continue };
+            let (name, kept, shown) = (intent.name.clone(), None, order_id.to_string());
+            self.book.report_dispute(&order_id);
+            self.book.flag(&order_id);
+            out.push(Effect::Report(match intent.was_told_refused() {
+                true => OrderEvent::RefusedButPlaced { intent: number, name, order_id: shown, kept },
+                false => OrderEvent::LateDuplicate { intent: number, name, order_id: shown, kept },
+            }));
+            self.hold_name(number, &order_id);
+        }
+    }
+
+    /// Makes the name of a refused order stand for it again, once a list shows the order.
+    ///
+    /// A call that repeats the name gets that order or, where it may be a stranger's, an order in doubt. After a
+    /// refusal for good the name was free at once: it returns unless another intent has taken it by now.
+    fn hold_name(&mut self, number: IntentNo, order_id: &str) {
+        let Some(intent) = self.intents.get_mut(&number) else { return };
+        let Some(name) = &intent.name else { return };
+        let holder = *self.names.get(name).unwrap_or(&number);
+        // A repeat that has not left yet joins it.
+        if holder != number && !self.unsent.contains(&holder) {
+            return;
+        }
+        self.names.insert(name.clone(), number);
+        if intent.was_told_refused() {
+            let unresolved = Unresolved::new(Reason::NearMatch, vec![order_id.to_owned()]);
+            intent.phase = Phase::Finished(Finding::Unresolved(unresolved));
+        }
+    }
+
+    fn report_surplus(&mut self, key: &Key, number: IntentNo, fresh: &Fresh, out: &mut Vec<Effect>) {
+        let lag = self.lag(number);
+        let Some(intent) = self.intents.get(&number) else { return };
+        let refused = intent.was_told_refused();
+        // It still bars waiting intents that are like it: most refusals are true, and orders get changed.
+        let wanted = refused && self.live_of(key).any(|(_, intent)| intent.could_own(fresh.first_seen));
+        // An order that is listed today may have been listed yesterday.
+        let certain = !wanted && intent.epoch == self.epoch && self.is_certainly(intent, fresh);
+        let Some(intent) = self.intents.get_mut(&number) else { return };
+        let (name, kept) = (intent.name.clone(), intent.order_id().map(Arc::clone));
+        let order_id = fresh.order_id.to_string();
+        let appeared = |order_id| match refused {
+            true => OrderEvent::RefusedButPlaced { intent: number, name: name.clone(), order_id, kept: None },
+            false => OrderEvent::LateDuplicate { intent: number, name: name.clone(), order_id, kept: None },
+        };
+        match (kept, intent.resends(), self.settings.account_mode) {
+            // Its caller was told that it is unresolved, and this does not resolve it.
+            (None, ..) if !certain => {
+                self.book.flag(&fresh.order_id);
+                out.push(Effect::Report(appeared(order_id)));
+                self.hold_name(number, &fresh.order_id);
+            }
+            // Its caller was told that it is unresolved. Now it is resolved, and the order has its owner.
+            (None, ..) => {
+                self.book.claim(&fresh.order_id, number);
+                self.tally.visibility_lag.observe(lag);
+                let status = None;
+                intent.phase =
+                    Phase::Finished(Finding::Recovered { order_id: fresh.order_id.clone(), status });
+                out.push(Effect::Report(appeared(order_id)));
+                self.clear_taint(key, number);
+                self.hold_name(number, &fresh.order_id);
+            }
+            (Some(kept), 1.., _) => {
+                intent.late += 1;
+                self.book.flag_late(&fresh.order_id);
+                self.tally.visibility_lag.observe(lag);
+                let kept = Some(kept.to_string());
+                out.push(Effect::Report(OrderEvent::LateDuplicate { intent: number, name, order_id, kept }));
+            }
+            (Some(kept), 0, AccountMode::Exclusive) if intent.was_refused() => {
+                self.book.flag(&fresh.order_id);
+                let kept = Some(kept.to_string());
+                out.push(Effect::Report(OrderEvent::RefusedButPlaced {
+                    intent: number,
+                    name,
+                    order_id,
+                    kept,
+                }));
+            }
+            (Some(_), 0, AccountMode::Exclusive) => {
+                self.book.flag(&fresh.order_id);
+                out.push(Effect::Report(OrderEvent::Excess { intent: number, order_id }));
+            }
+            // Others place orders too, and this one may well be theirs.
+            (Some(_), 0, AccountMode::Shared) => {}
+        }
+    }
+}
+
+/// Ranks how likely a decided intent owns a listed order; the lowest is the likeliest.
+///
+/// Intents that ended in doubt or refused come before those with an order, but not for an order that was already
+/// their candidate. A send taken for dead comes before a refusal for good.
+fn likely_owner(intent: &Intent, fresh: &Fresh) -> (u8, bool, bool) {
+    let group = match intent.finding() {
+        Some(Finding::Rejected) => 2,
+        _ if intent.order_id().is_none() => 0,
+        _ if intent.resends() > 0 => 1,
+        _ => 3,
+    };
+    (group, intent.was_told_of(&fresh.order_id), intent.finding() == Some(&Finding::Refused))
+}

@@ -1,0 +1,861 @@
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+
+use steadfast_spec::{Code, OrderRecord, OrderRequest, OrderStatus, SymId};
+
+use crate::{
+    numbers::{IntentNo, LogicalTime, Session},
+    protocol::{
+        crowd::{Crowds, EntryNo},
+        key::Key,
+        matcher,
+    },
+};
+
+/// Every order that was listed or acknowledged in the epoch.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Book {
+    entries: BTreeMap<Arc<str>, Entry>,
+    sessions: BTreeMap<Session, SessionBook>,
+    /// Identifiers that were named to an intent, by their folded spelling; without those that are folded already.
+    named: BTreeMap<Box<str>, Arc<str>>,
+    /// Folded identifiers that today's answers gave to orders sent before the day began. Today's lists may hold those
+    /// orders, or others with the same identifiers.
+    overnight: BTreeSet<Box<str>>,
+    /// Acknowledged orders that no list has shown yet: since when, and in which session.
+    unlisted: BTreeSet<(Duration, Arc<str>, Session)>,
+    /// A list has shown an order that had ended.
+    ended: bool,
+    /// Folded identifiers of our orders of the day before.
+    yesterdays: BTreeSet<Box<str>>,
+    /// Orders without an owner that an intent could still own, by key.
+    fresh: BTreeMap<Key, Vec<Fresh>>,
+    /// The same, for records that do not show their key.
+    vague: Vec<Fresh>,
+    /// Orders for which neither had room.
+    crowds: Crowds,
+    /// Acknowledged orders that no list of their own session has shown, since when.
+    missing: BTreeSet<(Session, Duration, Arc<str>)>,
+    /// Identifiers of answers that are withdrawn only because no list shows them, by the intent that got them.
+    unshown: BTreeMap<IntentNo, Arc<str>>,
+    /// The latest orders without an owner on an instrument that none of ours has. It may be ours under another name.
+    strange: VecDeque<Fresh>,
+    /// When the latest of those without room there was seen.
+    strange_before: LogicalTime,
+    /// The latest acknowledged orders that lists show with other fields than were ordered: another intent's, or
+    /// changed.
+    disputed: VecDeque<Fresh>,
+    /// When the latest of those without room there was seen.
+    disputed_before: LogicalTime,
+    /// Folded instruments under whose names lists have shown orders of ours.
+    recognised: BTreeSet<SymId>,
+    /// Identifiers that were just taken from the intents whose answers named them. The next list shows these orders
+    /// as new; they may have been there before others of the key.
+    recalled: Vec<Recalled>,
+}
+
+/// An order that lost its owner, until a list shows what it is.
+#[derive(Clone, Debug)]
+struct Recalled {
+    order_id: Arc<str>,
+    key: Key,
+    first_seen: LogicalTime,
+    /// When it was taken back, as a position.
+    since: LogicalTime,
+    /// From when on a list that lacks it counts.
+    until: Duration,
+}
+
+/// How many orders of other instruments are kept: they only have to exist, and to be reported.
+const STRANGE: usize = 100;
+
+/// How many acknowledged orders with other fields are kept. Where lists show all orders so, more of them do not
+/// matter.
+const DISPUTED: usize = 1_000;
+
+/// How many orders without an owner are kept that can only veto an absence, for each key and without one.
+const NEAR: usize = 100;
+
+/// How many are kept for each key in total.
+const KEPT: usize = 256;
+
+/// How many identifiers are kept in a day. A longer list is no evidence; real accounts place less than half as many
+/// orders.
+pub(crate) const IDS: usize = 200_000;
+
+/// How a listed order without an owner relates to our orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// It could be one of ours, as it is.
+    Ours,
+    /// It could be one of ours after a change.
+    Near,
+    /// It could be one of ours if the list spells instruments in a way of its own.
+    Strange,
+    /// It is a stranger's.
+    No,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    number: EntryNo,
+    /// When a list that held it was complete, or its acknowledgement arrived; set once.
+    first_seen: LogicalTime,
+    owner: Option<IntentNo>,
+    /// The sessions that list it, since when, and the latest list that did.
+    listed: Vec<Listed>,
+    acknowledged: Option<(Session, Duration)>,
+    /// The list of ours whose record was compared with the owning intent's order.
+    compared: Option<LogicalTime>,
+    /// Which of its legs were listed, one bit each; none if only its identifier is known.
+    legs: u16,
+    /// A list has shown it, perhaps in an earlier run.
+    shown: bool,
+    /// Answers gave it to more than one intent, or to one for which no list shows it. Answers that name it are not
+    /// believed.
+    contested: bool,
+    /// The intent that got it from an answer which was withdrawn.
+    told: Option<IntentNo>,
+    /// When the first list was read that should have shown it after its acknowledgement and did not.
+    missed: Option<Duration>,
+    /// As in [`Fresh`], which may be dropped meanwhile.
+    flagged: bool,
+    late: bool,
+}
+
+impl Entry {
+    fn new(number: EntryNo, seen: LogicalTime) -> Self {
+        Self {
+            number,
+            first_seen: seen,
+            owner: None,
+            listed: Vec::new(),
+            acknowledged: None,
+            compared: None,
+            legs: 0,
+            shown: false,
+            contested: false,
+            told: None,
+            missed: None,
+            flagged: false,
+            late: false,
+        }
+    }
+
+    /// Notes that a list of a session, read by the poller, held it.
+    fn list(&mut self, book: &mut SessionBook, session: Session, seen: LogicalTime) {
+        book.count(seen);
+        match self.listed.iter_mut().find(|listed| listed.session == session) {
+            // Repeated in the same list.
+            Some(listed) if listed.last == seen => return,
+            Some(listed) => listed.last = seen,
+            None => {
+                self.listed.push(Listed { session, first: seen, last: seen });
+                book.listed += 1;
+            }
+        }
+        book.held += 1;
+    }
+
+    /// True if no list has shown this leg of the order yet: legs may share an identifier.
+    fn shows_another_leg(&mut self, record: &OrderRecord) -> bool {
+        let leg = 1 << matcher::leg(record);
+        let new = self.legs & leg == 0;
+        self.legs |= leg;
+        new
+    }
+}
+
+/// How a list became known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source {
+    pub(crate) session: Session,
+    /// A complete read by the poller: a later list of the session must hold at least the same.
+    pub(crate) own: bool,
+}
+
+/// The news in a list.
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    /// Orders seen for the first time.
+    pub(crate) seen: Vec<Arc<str>>,
+    /// Acknowledged orders whose record is seen for the first time.
+    pub(crate) owned: Vec<(IntentNo, OrderRecord)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Listed {
+    session: Session,
+    first: LogicalTime,
+    last: LogicalTime,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SessionBook {
+    /// Whether the poller has asked for a list.
+    pub(crate) asked: bool,
+    /// Whether a complete list was seen.
+    pub(crate) has_baseline: bool,
+    /// When the latest complete list was asked for.
+    pub(crate) complete_at: Option<Duration>,
+    pub(crate) not_monotone: bool,
+    /// How many orders its lists have shown in total, how many of them the latest list did, and when that was
+    /// complete.
+    listed: usize,
+    held: usize,
+    latest: LogicalTime,
+}
+
+impl SessionBook {
+    fn count(&mut self, seen: LogicalTime) {
+        if self.latest != seen {
+            (self.latest, self.held) = (seen, 0);
+        }
+    }
+}
+
+/// A listed order that no intent owns yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Fresh {
+    pub(crate) order_id: Arc<str>,
+    pub(crate) first_seen: LogicalTime,
+    pub(crate) record: Arc<OrderRecord>,
+    /// The session whose list showed it first.
+    pub(crate) session: Session,
+    /// It was reported already, as a candidate or as too many.
+    pub(crate) flagged: bool,
+    /// It was reported as the order of a send taken for dead, so it belongs to no other intent.
+    pub(crate) late: bool,
+}
+
+/// The result of comparing a list with what it should hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Canary {
+    Intact,
+    /// An order acknowledged long enough ago is not there yet: this list is stale.
+    Stale,
+    /// An order that was there is gone: no list of this session proves an absence.
+    Gone(Arc<str>),
+}
+
+/// The result of taking in an identifier that the service gave to an intent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Claimed {
+    Clean,
+    /// Another intent owns it, it was there before the send, or answers that name it are not believed.
+    Conflict,
+}
+
+impl Book {
+    /// Returns the book for the next day: empty, except that it knows the identifiers of our orders.
+    pub(crate) fn next_day(self) -> Self {
+        let owned = self.entries.into_iter().filter(|(_, entry)| entry.owner.is_some());
+        Self { yesterdays: owned.map(|(id, _)| folded(&id).into()).collect(), ..Self::default() }
+    }
+
+    /// True if an identifier belonged to one of our orders on the day before.
+    pub(crate) fn was_owned_yesterday(&self, order_id: &str) -> bool {
+        self.yesterdays.contains(&*folded(order_id))
+    }
+
+    /// Notes yesterday's orders of ours in a list that may still be yesterday's.
+    pub(crate) fn list_overnight(&mut self, records: &[OrderRecord]) {
+        let listed = records.iter().map(|record| folded(&record.order_id));
+        let ours = listed.filter(|id| self.yesterdays.contains(&**id)).map(|id| id.into());
+        self.overnight.extend(ours);
+    }
+
+    pub(crate) fn session(&self, session: Session) -> Option<&SessionBook> {
+        self.sessions.get(&session)
+    }
+
+    pub(crate) fn session_mut(&mut self, session: Session) -> &mut SessionBook {
+        self.sessions.entry(session).or_default()
+    }
+
+    /// Takes in a list; `keep` classifies orders without an owner.
+    ///
+    /// A repeated identifier counts once for each leg of the order.
+    pub(crate) fn list(
+        &mut self,
+        source: Source,
+        seen: LogicalTime,
+        records: Vec<OrderRecord>,
+        mut keep: impl FnMut(Option<&Key>, &OrderRecord) -> Keep,
+    ) -> News {
+        let mut news = News::default();
+        let mut book = source.own.then(|| self.sessions.remove(&source.session).unwrap_or_default());
+        if let Some(book) = &mut book {
+            book.count(seen);
+        }
+        for record in records {
+            let order_id: Arc<str> = match self.entries.get_key_value(record.order_id.as_str()) {
+                Some((known, _)) => known.clone(),
+                None => {
+                    if let Some(spelled) = self.spelled_otherwise(&record.order_id) {
+                        self.stop_auditing(&spelled);
+                    }
+                    record.order_id.as_str().into()
+                }
+            };
+            let mut new = false;
+            let number = self.next_number();
+            let entry = self.entries.entry(order_id.clone()).or_insert_with(|| {
+                new = true;
+                Entry::new(number, seen)
+            });
+            if let Some(book) = &mut book {
+                entry.list(book, source.session, seen);
+                if let Some((session, at)) =
+                    entry.acknowledged.filter(|(session, _)| *session == source.session)
+                {
+                    self.missing.remove(&(session, at, order_id.clone()));
+                }
+            }
+            if !std::mem::replace(&mut entry.shown, true)
+                && let Some((session, at)) = entry.acknowledged
+            {
+                self.unlisted.remove(&(at, order_id.clone(), session));
+            }
+            self.ended |= matches!(record.status, Some(Code::Known(status)) if status != OrderStatus::Open);
+            if new {
+                news.seen.push(order_id.clone());
+            }
+            if let Some(owner) = entry.owner {
+                // A list may hold it more than once, by its legs.
+                let compared = entry.compared.is_some_and(|list| list != seen);
+                if !compared && !matcher::is_exit_leg(&record) {
+                    entry.compared = entry.compared.or(source.own.then_some(seen));
+                    news.owned.push((owner, record));
+                }
+                continue;
+            }
+            self.recalled.retain(|recalled| recalled.order_id != order_id);
+            if !entry.shows_another_leg(&record) {
+                continue;
+            }
+            let key = Key::of_record(&record);
+            let kept = keep(key.as_ref(), &record);
+            if matches!(kept, Keep::Ours | Keep::Near) {
+                let on_shelf =
+                    key.as_ref().map_or(self.vague.len(), |key| self.fresh.get(key).map_or(0, Vec::len));
+                let room = if kept == Keep::Ours && key.is_some() { KEPT } else { NEAR };
+                if on_shelf >= room {
+                    if matcher::is_exit_leg(&record) {
+                        continue;
+                    }
+                    let first_seen = entry.first_seen;
+                    // The next list may find more room.
+                    entry.legs &= !(1 << matcher::leg(&record));
+                    self.crowds.add(key, first_seen, entry.number);
+                    continue;
+                }
+                self.crowds.remove(&key, entry.first_seen, entry.number);
+            }
+            if kept != Keep::No {
+                let (first_seen, flagged, late) = (entry.first_seen, entry.flagged, entry.late);
+                self.end_dispute(&order_id);
+                let fresh = Fresh {
+                    order_id,
+                    first_seen,
+                    record: Arc::new(record),
+                    session: source.session,
+                    flagged,
+                    late,
+                };
+                match key {
+                    _ if kept == Keep::Strange => self.add_strange(fresh),
+                    Some(key) => self.fresh.entry(key).or_default().push(fresh),
+                    None => self.vague.push(fresh),
+                }
+            }
+        }
+        if let Some(book) = book {
+            self.sessions.insert(source.session, book);
+        }
+        news
+    }
+
+    /// True unless these records exceed the number of identifiers up to which a list is evidence.
+    pub(crate) fn has_room_for(&self, records: &[OrderRecord]) -> bool {
+        let known = self.entries.len();
+        known + records.len() <= IDS || {
+            let new = |record: &&OrderRecord| !self.entries.contains_key(record.order_id.as_str());
+            known + records.iter().filter(new).count() <= IDS
+        }
+    }
+
+    /// True if more orders than are kept could belong to a send at `sent`; with `seen`, only those seen before it.
+    pub(crate) fn is_crowded(&self, key: &Key, sent: LogicalTime, seen: Option<LogicalTime>) -> bool {
+        self.crowds.has(key, sent, seen)
+    }
+
+    fn add_strange(&mut self, fresh: Fresh) {
+        if matcher::is_exit_leg(&fresh.record) {
+            return;
+        }
+        if self.strange.len() >= STRANGE
+            && let Some(oldest) = self.strange.pop_front()
+        {
+            self.strange_before = self.strange_before.max(oldest.first_seen);
+        }
+        self.strange.push_back(fresh);
+    }
+
+    /// Returns orders without an owner on instruments that none of ours has, and whether dropped ones were seen after
+    /// `sent`.
+    pub(crate) fn strange(&self, sent: LogicalTime) -> (impl Iterator<Item = &Fresh>, bool) {
+        (self.strange.iter().filter(move |fresh| fresh.first_seen > sent), self.strange_before > sent)
+    }
+
+    /// Notes that a list shows an acknowledged order with other fields than were ordered.
+    pub(crate) fn dispute(&mut self, record: &OrderRecord, session: Session) {
+        let Some((order_id, entry)) = self.entries.get_key_value(record.order_id.as_str()) else { return };
+        if self.disputed.iter().any(|fresh| fresh.order_id == *order_id) {
+            return;
+        }
+        let fresh = Fresh {
+            order_id: order_id.clone(),
+            first_seen: entry.first_seen,
+            record: Arc::new(record.clone()),
+            session,
+            // It may have been reported before an answer gave it to an intent.
+            flagged: entry.flagged,
+            late: false,
+        };
+        if self.disputed.len() >= DISPUTED
+            && let Some(oldest) = self.disputed.pop_front()
+        {
+            self.disputed_before = self.disputed_before.max(oldest.first_seen);
+        }
+        self.disputed.push_back(fresh);
+    }
+
+    /// Returns acknowledged orders with other fields, and whether dropped ones were seen after `sent`.
+    pub(crate) fn disputed(&self, sent: LogicalTime) -> (impl Iterator<Item = &Fresh>, bool) {
+        (self.disputed.iter().filter(move |fresh| fresh.first_seen > sent), self.disputed_before > sent)
+    }
+
+    /// Drops a disputed order: without an owner, it is kept with the others once a list shows it.
+    fn end_dispute(&mut self, order_id: &str) {
+        self.disputed.retain(|fresh| &*fresh.order_id != order_id);
+    }
+
+    /// Returns all disputed orders that are kept.
+    pub(crate) fn disputes(&self) -> impl Iterator<Item = &Fresh> {
+        self.disputed.iter()
+    }
+
+    /// Returns those that were not reported as another intent's.
+    pub(crate) fn unreported_disputes(&self) -> impl Iterator<Item = &Fresh> {
+        self.disputes().filter(|fresh| !fresh.flagged)
+    }
+
+    pub(crate) fn report_dispute(&mut self, order_id: &str) {
+        let disputed = self.disputed.iter_mut().filter(|fresh| &*fresh.order_id == order_id);
+        disputed.for_each(|fresh| fresh.flagged = true);
+    }
+
+    /// Notes that a list has shown an order of ours under its instrument's name.
+    pub(crate) fn recognise(&mut self, instrument: SymId) {
+        self.recognised.insert(instrument);
+    }
+
+    /// True if lists use our name for this instrument.
+    pub(crate) fn recognises(&self, instrument: &SymId) -> bool {
+        self.recognised.contains(instrument)
+    }
+
+    /// Takes in an order that a list had shown in an earlier run of the process.
+    pub(crate) fn know(&mut self, source: Source, seen: LogicalTime, order_id: Arc<str>) {
+        let number = self.next_number();
+        let entry = self.entries.entry(order_id).or_insert_with(|| Entry::new(number, seen));
+        entry.shown = true;
+        if source.own {
+            entry.list(self.sessions.entry(source.session).or_default(), source.session, seen);
+        }
+    }
+
+    /// Gives an order to an intent on a user's word or that of the journal.
+    pub(crate) fn adopt(&mut self, order_id: &Arc<str>, owner: IntentNo, seen: LogicalTime) {
+        self.take_fresh(order_id);
+        self.name(order_id);
+        let number = self.next_number();
+        let entry = self.entries.entry(order_id.clone()).or_insert_with(|| Entry::new(number, seen));
+        entry.owner.get_or_insert(owner);
+    }
+
+    fn next_number(&self) -> EntryNo {
+        EntryNo(self.entries.len())
+    }
+
+    fn name(&mut self, order_id: &Arc<str>) {
+        let folded = folded(order_id);
+        if *folded != **order_id {
+            self.named.entry(folded.into()).or_insert_with(|| order_id.clone());
+        }
+    }
+
+    /// Returns the order that an answer named with another spelling of this identifier.
+    fn spelled_otherwise(&self, order_id: &str) -> Option<Arc<str>> {
+        let folded = folded(order_id);
+        let same = self.entries.get_key_value(&*folded).map(|(known, _)| known);
+        same.filter(|known| &***known != order_id).or_else(|| self.named.get(&*folded)).cloned()
+    }
+
+    /// Notes that a list shows an acknowledged order, in any spelling.
+    fn stop_auditing(&mut self, order_id: &Arc<str>) {
+        if let Some((session, at)) = self.entries.get(order_id).and_then(|entry| entry.acknowledged) {
+            self.unlisted.remove(&(at, order_id.clone(), session));
+        }
+    }
+
+    /// True if an order may be one that an intent owns already, under another spelling of its identifier.
+    pub(crate) fn is_respelled(&self, order_id: &str) -> bool {
+        let folded = folded(order_id);
+        let is_owned = |id: &str| id != order_id && self.owner(id).is_some();
+        is_owned(&folded) || self.named.get(&*folded).is_some_and(|named| is_owned(named))
+    }
+
+    /// True if a listed order without an owner may be one that an answer gave to one of our orders.
+    pub(crate) fn is_ambiguous(&self, order_id: &str) -> bool {
+        self.is_respelled(order_id) || self.overnight.contains(&*folded(order_id))
+    }
+
+    /// Notes that an answer gave an order to an intent of the day before.
+    pub(crate) fn acknowledge_overnight(&mut self, order_id: &str) {
+        self.overnight.insert(folded(order_id).into());
+    }
+
+    /// Returns when a list or an answer first named an order.
+    pub(crate) fn first_seen(&self, order_id: &str) -> Option<LogicalTime> {
+        Some(self.entries.get(order_id)?.first_seen)
+    }
+
+    /// Returns the intent that owns an order.
+    pub(crate) fn owner(&self, order_id: &str) -> Option<IntentNo> {
+        self.entries.get(order_id)?.owner
+    }
+
+    /// Compares the list that was just taken in with what it should hold.
+    pub(crate) fn canary(
+        &self,
+        session: Session,
+        started: LogicalTime,
+        started_at: Duration,
+        seen: LogicalTime,
+        lateness: Duration,
+    ) -> Canary {
+        // Younger acknowledgements prove nothing: lists lag.
+        let old = |(acknowledged_in, at): (Session, Duration)| {
+            acknowledged_in == session && at.saturating_add(lateness) < started_at
+        };
+        // A list with every order that its session has shown lacks nothing. Only search the others.
+        let whole =
+            self.sessions.get(&session).is_some_and(|book| book.latest == seen && book.held == book.listed);
+        for (order_id, entry) in (!whole).then_some(&self.entries).into_iter().flatten() {
+            let listed = entry.listed.iter().find(|listed| listed.session == session);
+            if listed.is_some_and(|listed| listed.last >= seen) {
+                continue;
+            }
+            // Only lists that were complete before this read left are a lower bound for it.
+            if listed.is_some_and(|listed| listed.first < started) {
+                return Canary::Gone(order_id.clone());
+            }
+        }
+        // Withdrawn identifiers count too: a list that hides an order looks the same.
+        let mut missing = self.missing.range((session, Duration::ZERO, Arc::default())..);
+        let lacks_some = missing.next().is_some_and(|(told_in, at, _)| old((*told_in, *at)));
+        if lacks_some { Canary::Stale } else { Canary::Intact }
+    }
+
+    /// True if an answer gave the order to this intent and was withdrawn.
+    pub(crate) fn was_told(&self, order_id: &str, number: IntentNo) -> bool {
+        self.entries.get(order_id).is_some_and(|entry| entry.told == Some(number))
+    }
+
+    /// Notes a user's word that an intent's order is not the one its answer named: no list has to show that one.
+    pub(crate) fn excuse(&mut self, number: IntentNo) {
+        self.unshown.remove(&number);
+        let entries = &self.entries;
+        self.missing.retain(|(_, _, id)| entries.get(id).is_none_or(|entry| entry.told != Some(number)));
+    }
+
+    /// Returns orders without an owner that could be of this key.
+    pub(crate) fn fresh(&self, key: &Key) -> impl Iterator<Item = &Fresh> {
+        self.fresh.get(key).into_iter().flatten().chain(&self.vague)
+    }
+
+    /// Returns orders without an owner that match this order in all fields they show.
+    pub(crate) fn strict<'a>(
+        &'a self,
+        key: &Key,
+        order: &'a OrderRequest,
+    ) -> impl Iterator<Item = &'a Fresh> + 'a {
+        self.fresh.get(key).into_iter().flatten().filter(move |fresh| matcher::strict(&fresh.record, order))
+    }
+
+    /// Gives an order to an intent that found it in the list.
+    pub(crate) fn claim(&mut self, order_id: &str, owner: IntentNo) -> Option<Fresh> {
+        let entry = self.entries.get_mut(order_id)?;
+        debug_assert!(entry.owner.is_none(), "a claim is never revoked");
+        entry.owner = Some(owner);
+        self.unshown.retain(|&number, id| number != owner && **id != *order_id);
+        let fresh = self.take_fresh(order_id)?;
+        self.name(&fresh.order_id);
+        Some(fresh)
+    }
+
+    /// Gives an order to the intent whose answer named it.
+    pub(crate) fn acknowledge(
+        &mut self,
+        order_id: &Arc<str>,
+        owner: IntentNo,
+        sent: LogicalTime,
+        session: Session,
+        seen: LogicalTime,
+        at: Duration,
+    ) -> Claimed {
+        let number = self.next_number();
+        let entry = self.entries.entry(order_id.clone()).or_insert_with(|| Entry::new(number, seen));
+        let others = entry.owner.is_some_and(|other| other != owner);
+        if others || entry.contested || entry.first_seen < sent {
+            return Claimed::Conflict;
+        }
+        entry.owner = Some(owner);
+        let (session, at) = *entry.acknowledged.get_or_insert((session, at));
+        if !entry.shown {
+            self.unlisted.insert((at, order_id.clone(), session));
+        }
+        if !entry.listed.iter().any(|listed| listed.session == session) {
+            self.missing.insert((session, at, order_id.clone()));
+        }
+        self.take_fresh(order_id);
+        self.name(order_id);
+        Claimed::Clean
+    }
+
+    /// Withdraws all answers that name this order; returns the intent that owned it by one.
+    ///
+    /// The next list that shows the order shows it as new. An intent that has claimed it from a list since keeps it.
+    pub(crate) fn contest(&mut self, order_id: &str) -> Option<IntentNo> {
+        let entry = self.entries.get_mut(order_id)?;
+        if std::mem::replace(&mut entry.contested, true) {
+            self.unshown.retain(|_, id| **id != *order_id);
+            return None;
+        }
+        let owner = entry.owner.take();
+        if owner.is_some() {
+            (entry.compared, entry.legs, entry.told) = (None, 0, owner);
+        }
+        self.stop_awaiting(order_id);
+        owner
+    }
+
+    /// Does the same where the only objection is that no list shows it: if one does after all, its owner gets it
+    /// back.
+    pub(crate) fn contest_unshown(&mut self, order_id: &Arc<str>) {
+        if let Some(owner) = self.contest(order_id) {
+            self.unshown.insert(owner, order_id.clone());
+        }
+    }
+
+    /// Returns the identifier that an answer gave to an intent and that is believed again once a list shows it.
+    pub(crate) fn unshown(&self, owner: IntentNo) -> Option<&Arc<str>> {
+        self.unshown.get(&owner)
+    }
+
+    pub(crate) fn has_unshown(&self) -> bool {
+        !self.unshown.is_empty()
+    }
+
+    /// Waits for a list to show the order again. A list that lacks it counts if it starts after `since` and past the bound.
+    pub(crate) fn recall(&mut self, order_id: &Arc<str>, key: &Key, since: LogicalTime, lateness: Duration) {
+        let Some(entry) = self.entries.get(order_id).filter(|entry| entry.owner.is_none()) else { return };
+        let until = entry.acknowledged.map_or(Duration::ZERO, |(_, at)| at.saturating_add(lateness));
+        let (order_id, key, first_seen) = (order_id.clone(), key.clone(), entry.first_seen);
+        self.recalled.push(Recalled { order_id, key, first_seen, since, until });
+    }
+
+    /// Ends that wait after a list that started here and should have shown the orders.
+    pub(crate) fn end_recalls(&mut self, started: LogicalTime, started_at: Duration) {
+        self.recalled.retain(|recalled| started <= recalled.since || started_at < recalled.until);
+    }
+
+    /// True if a send at `sent` may own an order that was taken back and was there before `seen`.
+    pub(crate) fn awaits_recalled(&self, key: &Key, sent: LogicalTime, seen: LogicalTime) -> bool {
+        let mut its = self.recalled.iter().filter(|recalled| recalled.key == *key);
+        its.any(|recalled| sent < recalled.first_seen && recalled.first_seen < seen)
+    }
+
+    /// Ends the audit of an acknowledged order. A list that lacks it still proves no absence.
+    pub(crate) fn stop_awaiting(&mut self, order_id: &str) {
+        if let Some((order_id, entry)) = self.entries.get_key_value(order_id)
+            && let Some((session, at)) = entry.acknowledged
+        {
+            self.unlisted.remove(&(at, order_id.clone(), session));
+        }
+    }
+
+    /// Returns acknowledged orders from before `end` that no list has shown: since when, which, and in which session.
+    pub(crate) fn unlisted_before(&self, end: Duration) -> Vec<(Duration, Arc<str>, Session)> {
+        self.unlisted.iter().take_while(|(at, ..)| *at < end).cloned().collect()
+    }
+
+    /// Returns the oldest acknowledgement since `start` of an order that no list has shown.
+    pub(crate) fn unlisted_from(&self, start: Duration) -> Option<Duration> {
+        self.unlisted.range((start, Arc::default(), Session::default())..).next().map(|(at, ..)| *at)
+    }
+
+    /// Notes that the list asked for at `at` lacks an order; returns when the first such list was asked for.
+    pub(crate) fn miss(&mut self, order_id: &str, at: Duration) -> Duration {
+        self.entries.get_mut(order_id).map_or(at, |entry| *entry.missed.get_or_insert(at))
+    }
+
+    /// Returns when such lists were asked for, for orders acknowledged before `end`.
+    pub(crate) fn missed_before(&self, end: Duration) -> impl Iterator<Item = Duration> {
+        let old = self.unlisted.iter().take_while(move |(at, ..)| *at < end);
+        old.filter_map(|(_, order_id, _)| self.entries.get(order_id)?.missed)
+    }
+
+    /// Notes that a list has shown the acknowledged order: other records under its identifier are its legs.
+    pub(crate) fn end_comparison(&mut self, order_id: &str) {
+        if let Some(entry) = self.entries.get_mut(order_id) {
+            entry.compared = Some(LogicalTime::default());
+        }
+    }
+
+    pub(crate) fn has_compared(&self, order_id: &str) -> bool {
+        self.entries.get(order_id).is_some_and(|entry| entry.compared == Some(LogicalTime::default()))
+    }
+
+    /// True if a list has shown an order that had ended.
+    pub(crate) fn shows_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Marks orders as reported candidates.
+    pub(crate) fn flag_all(&mut self, order_ids: &BTreeSet<Arc<str>>) {
+        for fresh in self.fresh.values_mut().flatten().chain(&mut self.vague) {
+            fresh.flagged |= order_ids.contains(&fresh.order_id);
+        }
+        for order_id in order_ids {
+            if let Some(entry) = self.entries.get_mut(order_id) {
+                entry.flagged = true;
+            }
+        }
+    }
+
+    pub(crate) fn flag(&mut self, order_id: &str) {
+        self.mark(order_id, |fresh| fresh.flagged = true);
+        if let Some(entry) = self.entries.get_mut(order_id) {
+            entry.flagged = true;
+        }
+    }
+
+    /// Marks an order as reported, as that of a send taken for dead.
+    pub(crate) fn flag_late(&mut self, order_id: &str) {
+        self.mark(order_id, |fresh| (fresh.flagged, fresh.late) = (true, true));
+        if let Some(entry) = self.entries.get_mut(order_id) {
+            (entry.flagged, entry.late) = (true, true);
+        }
+    }
+
+    /// Lets the next list show dropped records without an owner again: an intent needs them now.
+    pub(crate) fn show_again(&mut self) {
+        let held: BTreeSet<Arc<str>> =
+            self.fresh.values().flatten().chain(&self.vague).map(|fresh| fresh.order_id.clone()).collect();
+        for (_, entry) in
+            self.entries.iter_mut().filter(|(id, entry)| entry.owner.is_none() && !held.contains(*id))
+        {
+            entry.legs = 0;
+        }
+    }
+
+    fn mark(&mut self, order_id: &str, set: impl Fn(&mut Fresh)) {
+        let all = self.fresh.values_mut().flatten().chain(&mut self.vague);
+        all.filter(|fresh| &*fresh.order_id == order_id).for_each(set);
+    }
+
+    /// Drops the records of a key that no intent in flight or in doubt can own any more.
+    pub(crate) fn prune(&mut self, key: &Key, needed: impl Fn(&Fresh) -> bool) {
+        if let Some(fresh) = self.fresh.get_mut(key) {
+            fresh.retain(&needed);
+            if fresh.is_empty() {
+                self.fresh.remove(key);
+            }
+        }
+    }
+
+    /// Drops the note of surplus orders where no intent in flight or in doubt can own one of them.
+    pub(crate) fn prune_crowd(&mut self, key: Option<&Key>, needed: impl Fn(LogicalTime) -> bool) {
+        self.crowds.prune(key, needed);
+    }
+
+    /// Drops the records without a key that no intent in flight or in doubt can own any more.
+    pub(crate) fn prune_vague(&mut self, needed: impl Fn(&Fresh) -> bool) {
+        self.vague.retain(needed);
+    }
+
+    pub(crate) fn has_vague(&self) -> bool {
+        !self.vague.is_empty()
+    }
+
+    pub(crate) fn fresh_keys(&self) -> Vec<Key> {
+        self.fresh.keys().cloned().collect()
+    }
+
+    /// Returns when an order was first seen, its owner, and whether it can still be claimed.
+    #[cfg(test)]
+    pub(crate) fn known(&self, order_id: &str) -> (LogicalTime, Option<IntentNo>, bool) {
+        let fresh = self.fresh.values().flatten().any(|fresh| &*fresh.order_id == order_id);
+        self.entries.get(order_id).map_or((LogicalTime(0), None, false), |e| (e.first_seen, e.owner, fresh))
+    }
+
+    /// Returns the session whose list showed an order first, while it can still be claimed.
+    #[cfg(test)]
+    pub(crate) fn shown_by(&self, order_id: &str) -> Option<Session> {
+        self.fresh.values().flatten().find(|fresh| &*fresh.order_id == order_id).map(|fresh| fresh.session)
+    }
+
+    fn take_fresh(&mut self, order_id: &str) -> Option<Fresh> {
+        self.end_dispute(order_id);
+        let mut taken = None;
+        let entry = self.entries.get(order_id)?;
+        self.crowds.own(entry.first_seen, entry.number);
+        // An order that no list has shown is in none of these.
+        if entry.legs == 0 {
+            return None;
+        }
+        // All of its legs go with it.
+        for list in self.fresh.values_mut().chain([&mut self.vague]) {
+            list.retain_mut(|fresh| {
+                let other = &*fresh.order_id != order_id;
+                if !other {
+                    taken.get_or_insert_with(|| fresh.clone());
+                }
+                other
+            });
+        }
+        self.fresh.retain(|_, list| !list.is_empty());
+        self.strange.retain(|fresh| &*fresh.order_id != order_id);
+        taken
+    }
+}
+
+/// Returns an identifier without what a service may lose when it converts it: leading zeros, spaces around it,
+/// capitals.
+fn folded(order_id: &str) -> Cow<'_, str> {
+    let text = order_id.trim();
+    if text.bytes().all(|b| b.is_ascii_digit()) {
+        text.trim_start_matches('0').into()
+    } else if text.bytes().any(|b| b.is_ascii_uppercase()) {
+        text.to_ascii_lowercase().into()
+    } else {
+        text.into()
+    }
+}

@@ -1,0 +1,212 @@
+//! Notices acknowledged identifiers that the list shows for another order.
+//!
+//! Answers on a connection that is out of step are exchanged or shifted: each order gets another one's identifier,
+//! and no identifier is missing or given twice. The list shows it by the record under an identifier. A different side
+//! or instrument means another order at once. For an instrument this needs proof that lists use our name for it: the
+//! one shown is one of ours, or the ordered one was shown under its name. Otherwise the list may have a spelling of
+//! its own.
+//!
+//! A quantity may differ for good reasons: the user changed it, or the list counts the shares that are left. So it
+//! proves something only if the ordered quantity is listed as well, under the identifier of another order of ours
+//! that differs too (an exchange), or as an order that would be one too many; and only if no change of any order was
+//! sent since. Users of other terminals who exchange the quantities of two of our orders cannot be told from a
+//! service that does.
+//!
+//! A price may differ for good reasons too. It proves something only if the record is exactly an order that the
+//! service said it had refused, and the acknowledged order is listed as well, as one too many.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use steadfast_spec::{Code, Decimal, OrderRecord, SymId};
+
+use crate::{
+    numbers::IntentNo,
+    protocol::{
+        event::{Effect, OrderEvent},
+        intent::{Finding, Intent},
+        key::Key,
+        listed_orders::Fresh,
+        matcher,
+        order_protocol::OrderProtocol,
+    },
+    settings::policy::AccountMode,
+};
+
+/// An acknowledged order whose record shows another one.
+#[derive(Clone, Debug)]
+pub(crate) struct Mismatch {
+    owner: IntentNo,
+    shows: Shows,
+    told: bool,
+}
+
+/// In which field the record differs.
+#[derive(Clone, Debug)]
+enum Shows {
+    Side,
+    Instrument(Option<SymId>),
+    Quantity(Decimal),
+}
+
+/// An order whose record shows another quantity than was ordered.
+struct Moved<'a> {
+    order_id: Arc<str>,
+    key: &'a Key,
+    ordered: Decimal,
+    shown: Decimal,
+    /// An order of the ordered quantity is listed and has no owner.
+    is_free: bool,
+}
+
+impl Shows {
+    /// Returns how a record differs from an intent's order, in a field other than price or type.
+    fn of(record: &OrderRecord, intent: &Intent) -> Option<Self> {
+        let order = &intent.order;
+        if !matcher::may_be_its_instrument(record, order) {
+            return Some(Self::Instrument(record.sym_id.as_deref().and_then(|shown| shown.parse().ok())));
+        }
+        if matches!(record.side, Some(Code::Known(side)) if side != order.side()) {
+            return Some(Self::Side);
+        }
+        record.qty.filter(|&qty| qty != order.qty()).map(Self::Quantity)
+    }
+}
+
+impl OrderProtocol {
+    /// Notes the record that our list shows for an acknowledged order; true if it is another order.
+    ///
+    /// It is judged when the whole list is there.
+    pub(crate) fn note_mismatch(&mut self, owner: IntentNo, record: &OrderRecord) -> bool {
+        let Some(intent) =
+            self.intents.get(&owner).filter(|intent| is_acknowledged(intent, &record.order_id))
+        else {
+            return false;
+        };
+        let Some(shows) = Shows::of(record, intent) else {
+            // Legs may share an identifier: one of them is the order.
+            self.mismatched.remove(record.order_id.as_str());
+            self.book.end_comparison(&record.order_id);
+            return false;
+        };
+        if self.book.has_compared(&record.order_id) {
+            return true;
+        }
+        let order_id = record.order_id.as_str().into();
+        self.mismatched.entry(order_id).or_insert(Mismatch { owner, shows, told: false });
+        true
+    }
+
+    /// Withdraws answers that a list contradicts.
+    pub(crate) fn judge_mismatches(&mut self, out: &mut Vec<Effect>) {
+        // Around midnight a list may show an order of another day.
+        if self.midnight {
+            return;
+        }
+        let (intents, today) = (&self.intents, self.epoch);
+        self.mismatched.retain(|order_id, mismatch| {
+            let owner = intents.get(&mismatch.owner).filter(|intent| intent.epoch == today);
+            owner.is_some_and(|intent| is_acknowledged(intent, order_id))
+        });
+        let moved = self.moved_quantities();
+        let proved = |(order_id, mismatch): (&Arc<str>, &Mismatch)| {
+            let is_another = match &mismatch.shows {
+                Shows::Side => true,
+                Shows::Instrument(shown) => self.is_anothers_name(mismatch.owner, shown.as_ref()),
+                Shows::Quantity(_) => moved.contains(order_id),
+            };
+            is_another.then(|| (order_id.clone(), mismatch.owner))
+        };
+        let mut proved: BTreeSet<_> = self.mismatched.iter().filter_map(proved).collect();
+        proved.extend(self.refused_ones());
+        let mut keys = Vec::new();
+        for (order_id, owner) in proved {
+            self.mismatched.remove(&order_id);
+            let Some(intent) = self.intents.get(&owner) else { continue };
+            let name = intent.name.clone();
+            keys.push(intent.key.clone());
+            self.book.contest(&order_id);
+            let order_id = order_id.to_string();
+            out.push(Effect::Report(OrderEvent::AckMismatch { intent: owner, name, order_id }));
+            self.disbelieve(owner);
+        }
+        for (order_id, mismatch) in self.mismatched.iter_mut().filter(|(_, mismatch)| !mismatch.told) {
+            mismatch.told = true;
+            let (intent, order_id) = (mismatch.owner, order_id.to_string());
+            let name = self.intents.get(&intent).and_then(|intent| intent.name.clone());
+            out.push(Effect::Report(OrderEvent::Uncalibrated { intent, name, order_id }));
+        }
+        for key in keys {
+            self.resolve(&key, out);
+        }
+    }
+
+    /// Returns acknowledged orders shown exactly as a refused one, whose own order is listed as one too many.
+    fn refused_ones(&self) -> Vec<(Arc<str>, IntentNo)> {
+        let is_one = |fresh: &Fresh| {
+            let owner = self.book.owner(&fresh.order_id)?;
+            let its =
+                |intent: &&Intent| intent.epoch == self.epoch && is_acknowledged(intent, &fresh.order_id);
+            let intent = self.intents.get(&owner).filter(its)?;
+            let key = Key::of_record(&fresh.record)?;
+            let proved = self.refused_owner(&key, fresh).is_some()
+                && self.is_unchanged(intent)
+                && self.is_left_over(intent);
+            proved.then(|| (fresh.order_id.clone(), owner))
+        };
+        self.book.disputes().filter_map(is_one).collect()
+    }
+
+    /// True if lists are known to use our name for the order's instrument, or the shown one is another of ours.
+    fn is_anothers_name(&self, owner: IntentNo, shown: Option<&SymId>) -> bool {
+        let is_ours = |shown: &SymId| self.intents.values().any(|it| it.order.sym_id().folded() == *shown);
+        let known = |intent: &Intent| self.book.recognises(&intent.order.sym_id().folded());
+        self.intents.get(&owner).is_some_and(known) || shown.is_some_and(|shown| is_ours(&shown.folded()))
+    }
+
+    /// Returns orders shown with another quantity, whose own is listed as one too many or under another of them.
+    fn moved_quantities(&self) -> BTreeSet<Arc<str>> {
+        let moved = |(order_id, mismatch): (&Arc<str>, &Mismatch)| {
+            let Shows::Quantity(shown) = mismatch.shows else { return None };
+            let intent = self.intents.get(&mismatch.owner).filter(|intent| self.is_unchanged(intent))?;
+            let is_free = self.is_left_over(intent);
+            Some(Moved {
+                order_id: order_id.clone(),
+                key: &intent.key,
+                ordered: intent.order.qty(),
+                shown,
+                is_free,
+            })
+        };
+        let mut left: Vec<Moved<'_>> = self.mismatched.iter().filter_map(moved).collect();
+        // An order whose quantity is listed nowhere was changed, so it explains no other.
+        loop {
+            let (before, shown) =
+                (left.len(), left.iter().map(|it| (it.key.clone(), it.shown)).collect::<BTreeSet<_>>());
+            left.retain(|it| it.is_free || shown.contains(&(it.key.clone(), it.ordered)));
+            if left.len() == before {
+                return left.into_iter().map(|it| it.order_id).collect();
+            }
+        }
+    }
+
+    /// True if no change of an order was sent since this one.
+    fn is_unchanged(&self, intent: &Intent) -> bool {
+        intent.first_sent().is_some_and(|sent| sent.seq > self.changed)
+    }
+
+    /// True if a listed order equals this one and would be one too many.
+    fn is_left_over(&self, intent: &Intent) -> bool {
+        self.settings.account_mode == AccountMode::Exclusive
+            && self.intent_strict(intent).any(|fresh| {
+                let owner =
+                    self.owner_too_late(&intent.key, fresh).and_then(|number| self.intents.get(&number));
+                owner.is_some_and(|owner| {
+                    owner.order_id().is_some() && owner.resends() == 0 && !owner.was_refused()
+                })
+            })
+    }
+}
+
+fn is_acknowledged(intent: &Intent, id: &str) -> bool {
+    matches!(intent.finding(), Some(Finding::Acknowledged { order_id }) if **order_id == *id)
+}

@@ -1,0 +1,394 @@
+use std::{sync::Arc, time::Duration};
+
+use steadfast_spec::{OrderRequest, ext};
+
+use crate::{
+    numbers::{AttemptNo, IntentNo, LogicalTime, ReadNo, Session},
+    protocol::{
+        attempt::AttemptState,
+        event::OrderEvent,
+        intent::{Finding, Intent, Phase},
+        key::Key,
+        order_protocol::{OrderProtocol, Pace, Purpose, Read, Snapshot, Wake},
+        resolution::Verdict,
+        schedule,
+    },
+    settings::policy::Baseline,
+};
+
+impl OrderProtocol {
+    /// Returns the number for the next send of an intent, or `None` if it may not be sent now.
+    ///
+    /// An intent in doubt is not sent. A resend stays within its session and its trading day.
+    #[must_use]
+    pub fn next_attempt(&self, intent: IntentNo, session: Session) -> Option<AttemptNo> {
+        let found = self.intents.get(&intent)?;
+        let allowed = match found.phase {
+            Phase::Idle | Phase::Cleared => self.has_turn(intent),
+            Phase::Granted => found.session() == Some(self.scoped(session)) && found.epoch == self.epoch,
+            _ => false,
+        };
+        allowed.then_some(AttemptNo { intent, index: found.attempts.len() })
+    }
+
+    /// True if the session's list is unknown, and its read was not asked for yet or is still awaited.
+    #[must_use]
+    pub fn is_new(&self, session: Session) -> bool {
+        let book = self.book.session(self.scoped(session));
+        book.is_none_or(|book| !book.has_baseline && (!book.asked || self.awaits_baseline()))
+    }
+
+    /// True if a send that was begun is still allowed, now that the transport polls its body.
+    #[must_use]
+    pub fn may_send(&self, attempt: AttemptNo) -> bool {
+        let Some(intent) = self.intents.get(&attempt.intent) else { return false };
+        let open = intent.attempts.get(attempt.index).is_some_and(|a| matches!(a.state, AttemptState::Open));
+        open && intent.caller_waits
+            && match intent.phase {
+                Phase::Idle => self.displaced_by(attempt.intent).is_none(),
+                Phase::Cleared => self.stays_refused(intent) && !self.is_stale(intent),
+                // The verdict may be old: evidence can arrive while the send waits in queues.
+                Phase::Granted => {
+                    self.is_absent(intent)
+                        && self.is_young(intent, self.now)
+                        && intent.epoch == self.epoch
+                        && self.recognises_orders().is_ok()
+                }
+                _ => false,
+            }
+    }
+
+    /// Returns the intent that took over the name of an unsent one: a refused order that a list shows.
+    #[must_use]
+    pub fn displaced_by(&self, unsent: IntentNo) -> Option<IntentNo> {
+        let name = self.intents.get(&unsent).filter(|_| self.unsent.contains(&unsent))?.name.as_ref()?;
+        self.names.get(name).copied().filter(|&holder| holder != unsent)
+    }
+
+    /// True if a send has left and is not answered.
+    #[must_use]
+    pub fn has_left(&self, attempt: AttemptNo) -> bool {
+        let intent = self.intents.get(&attempt.intent);
+        intent.and_then(|intent| intent.attempts.get(attempt.index)).is_some_and(|a| a.in_flight().is_some())
+    }
+
+    /// Returns the intent that a caller's name stands for in this epoch, and its order.
+    ///
+    /// The intent may be of the day before while midnight is near, or if it ended without certainty.
+    #[must_use]
+    pub fn named(&self, name: &ext::IntentId) -> Option<(IntentNo, &Arc<OrderRequest>)> {
+        let number = *self.names.get(name)?;
+        let intent = self.intents.get(&number)?;
+        // A name of yesterday is free once every clock says that the day is over, unless the order's end is
+        // uncertain.
+        let decided = intent.finding().is_some_and(|finding| match finding {
+            Finding::Unresolved(unresolved) => unresolved.reason.is_absence(),
+            _ => true,
+        });
+        let ended = intent.epoch != self.epoch && decided;
+        (!ended || self.midnight).then_some((number, &intent.order))
+    }
+
+    /// True if a name stood for an order on another day.
+    pub(crate) fn was_named_before(&self, name: &ext::IntentId) -> bool {
+        let intent = self.names.get(name).and_then(|number| self.intents.get(number));
+        intent.is_some_and(|intent| intent.epoch != self.epoch)
+    }
+
+    /// Returns the id of the order that a name stood for on another day, if it was placed.
+    pub(crate) fn placed_before(&self, name: &ext::IntentId) -> Option<&Arc<str>> {
+        self.names.get(name).and_then(|number| self.intents.get(number))?.order_id()
+    }
+
+    /// True if this process has read a whole list of today in its current session.
+    pub(crate) fn knows_list(&self) -> bool {
+        let known = self.session.and_then(|session| self.book.session(session));
+        known.is_some_and(|book| book.has_baseline)
+    }
+
+    /// Returns an undecided, unnamed intent for an equal order whose caller is gone.
+    #[must_use]
+    pub fn orphaned_twin(&self, order: &OrderRequest) -> Option<IntentNo> {
+        let live = &self.keys.get(&Key::of_order(order))?.live;
+        live.iter().copied().find(|number| {
+            self.intents.get(number).is_some_and(|intent| {
+                intent.name.is_none() && !intent.caller_waits && *intent.order == *order
+            })
+        })
+    }
+
+    /// If this event resolves an intent that had been given up, returns the intent and its order id.
+    ///
+    /// It does not if the order may be another's.
+    pub(crate) fn found_late<'a>(&self, report: &'a OrderEvent) -> Option<(IntentNo, &'a str)> {
+        let (OrderEvent::Recovered { intent, order_id, .. }
+        | OrderEvent::LateDuplicate { intent, order_id, kept: None, .. }
+        | OrderEvent::RefusedButPlaced { intent, order_id, kept: None, .. }) = report
+        else {
+            return None;
+        };
+        // The order id that the caller was told of, or will be told of when the call is repeated.
+        let known = self.intents.get(intent).and_then(|intent| intent.order_id());
+        known.is_some_and(|known| **known == **order_id).then_some((*intent, order_id))
+    }
+
+    /// Returns how an intent stands. An intent that placed nothing may be forgotten and counts as not placed.
+    #[must_use]
+    pub fn verdict(&self, intent: IntentNo) -> Verdict {
+        let Some(intent) = self.intents.get(&intent) else { return Verdict::NotPlaced };
+        match &intent.phase {
+            Phase::Idle | Phase::Sending | Phase::Doubt | Phase::Refused(_) | Phase::Cleared => {
+                Verdict::Pending
+            }
+            Phase::Granted => Verdict::Resend,
+            Phase::Finished(Finding::Acknowledged { order_id }) => {
+                Verdict::Acknowledged { order_id: order_id.to_string() }
+            }
+            Phase::Finished(Finding::Recovered { order_id, status }) => {
+                Verdict::Recovered { order_id: order_id.to_string(), status: status.clone() }
+            }
+            Phase::Finished(Finding::Refused | Finding::Rejected) => Verdict::NotPlaced,
+            Phase::Finished(Finding::Unresolved(unresolved)) => Verdict::Unresolved(unresolved.clone()),
+        }
+    }
+
+    /// True if an intent was refused without having been executed, and its caller was told so.
+    #[must_use]
+    pub fn is_refused(&self, intent: IntentNo) -> bool {
+        let finding = self.intents.get(&intent).and_then(|intent| intent.finding());
+        finding == Some(&Finding::Refused)
+    }
+
+    /// True if the answer to a send of this intent gave an order id.
+    #[must_use]
+    pub fn is_acknowledged(&self, intent: IntentNo) -> bool {
+        let finding = self.intents.get(&intent).and_then(|intent| intent.finding());
+        matches!(finding, Some(Finding::Acknowledged { .. }))
+    }
+
+    /// True if an order of this intent may exist.
+    #[must_use]
+    pub fn is_sent(&self, intent: IntentNo) -> bool {
+        self.intents.get(&intent).is_some_and(|intent| intent.first_sent().is_some())
+    }
+
+    /// Returns how many intents are being searched for.
+    #[must_use]
+    pub fn in_doubt(&self) -> usize {
+        self.open_intents().count()
+    }
+
+    /// True if an order that was sent in this session is being searched for.
+    pub(crate) fn is_searched_in(&self, session: Session) -> bool {
+        self.open_intents().any(|(_, intent)| intent.session() == Some(session))
+    }
+
+    /// True if an order that was sent in this session is in flight or being searched for.
+    pub(crate) fn stands_in(&self, session: Session) -> bool {
+        self.live_intents().any(|(_, intent)| intent.was_sent_in(session))
+    }
+
+    /// Returns how many sends have not been answered.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.live_intents().filter(|(_, intent)| intent.phase == Phase::Sending).count()
+    }
+
+    /// Returns the identifiers of listed orders that could be an intent's.
+    #[must_use]
+    pub fn candidates(&self, intent: IntentNo) -> Vec<String> {
+        self.intents.get(&intent).map_or_else(Vec::new, |intent| self.candidates_of(intent))
+    }
+
+    /// True if the list must be read before an order that is asked for now is sent.
+    #[must_use]
+    pub fn needs_baseline(&self, now: Duration) -> bool {
+        // A failed baseline read is repeated at growing intervals.
+        if self.baseline_again().is_some_and(|at| at <= now) {
+            return true;
+        }
+        let Some(session) = self.session.and_then(|session| self.book.session(session)) else {
+            return self.snapshot == Snapshot::Unknown;
+        };
+        if !session.asked && !session.has_baseline {
+            return true;
+        }
+        let aging = now.saturating_add(self.slept);
+        let fresh = session.complete_at.is_some_and(|at| self.settings.is_fresh(at, aging));
+        self.settings.baseline != Baseline::Cold && !fresh
+    }
+
+    /// Returns since when a baseline read is awaited, if one is.
+    #[must_use]
+    pub fn baseline_wanted(&self) -> Option<LogicalTime> {
+        match self.snapshot {
+            Snapshot::Wanted(since) => Some(since),
+            Snapshot::Unknown | Snapshot::Tried => None,
+        }
+    }
+
+    /// True once a read that started after `since` has ended, with any result.
+    #[must_use]
+    pub fn has_tried(&self, since: LogicalTime) -> bool {
+        self.tried > since || !self.awaits_baseline()
+    }
+
+    /// True while the baseline read is awaited.
+    #[must_use]
+    pub fn awaits_baseline(&self) -> bool {
+        matches!(self.snapshot, Snapshot::Wanted(_))
+    }
+
+    /// True while the list is watched for orders that ended without certainty.
+    #[must_use]
+    pub fn is_watching(&self) -> bool {
+        !self.watches.is_empty()
+    }
+
+    /// True while a last look for orders that ended without certainty is due.
+    #[must_use]
+    pub fn awaits_last_look(&self) -> bool {
+        self.last_look.is_some() || self.awaits_own_looks()
+    }
+
+    /// Sets when the trading day ends, by the wall clock's current reading. This plans a read and decides nothing.
+    pub fn end_day_at(&mut self, at: Duration) {
+        self.day_ends = Some(at);
+    }
+
+    /// Returns when the day's last watch is due, shortly before lists start again at midnight.
+    pub(crate) fn day_end(&self, last: Option<Duration>) -> Option<Duration> {
+        let look =
+            self.day_ends.filter(|_| !self.watches.is_empty())?.saturating_sub(schedule::BEFORE_DAY_END);
+        last.is_none_or(|last| last < look).then_some(look)
+    }
+
+    /// Returns from when on a list shows all orders that were placed despite a refusal that was returned: lists lag.
+    pub(crate) fn refusals_show(&self) -> Duration {
+        let refused = self.watches.iter().filter(|(number, _)| {
+            let intent = self.intents.get(number);
+            intent.and_then(Intent::finding) == Some(&Finding::Refused)
+        });
+        let last = refused.map(|(_, since)| since.saturating_add(self.rules.refusal_lag)).max();
+        last.unwrap_or_default().max(self.rejections_show().unwrap_or_default())
+    }
+
+    /// True for a read that no caller waits for.
+    pub(crate) fn can_wait(&self, purpose: Purpose) -> bool {
+        let awaited = self.awaits_baseline() || self.doubts().next().is_some() || self.awaits_checks();
+        matches!(purpose, Purpose::Watch | Purpose::OwnSession | Purpose::Audit) && !awaited
+    }
+
+    /// True if a read could wait when it was opened, so that it goes in the slowest lane.
+    pub(crate) fn is_patient(&self, read: ReadNo) -> bool {
+        self.reads.get(&read).is_some_and(|read| read.can_wait)
+    }
+
+    /// True for a read that could wait when it was opened, has not left, and now delays one that cannot wait.
+    pub(crate) fn is_overtaken(&self, read: ReadNo) -> bool {
+        let waits = |read: &Read| read.can_wait && !read.on_wire;
+        self.reads.get(&read).is_some_and(waits) && !self.can_wait(Purpose::Watch)
+    }
+
+    /// Returns what to do next, and when.
+    #[must_use]
+    pub fn next_wake(&self) -> Option<Wake> {
+        let urgent = self.awaits_baseline().then_some((self.now, Purpose::Baseline));
+        // An order that one list lacks is reported once a second list lacks it too.
+        let second = self.second_audit(self.pace.shared).unwrap_or_default();
+        let last = self.last_look.map(|last| {
+            let shows = self.refusals_show().max(self.late_refusals_show()).max(second);
+            (last.due.max(self.now).max(shows), Purpose::Watch)
+        });
+        let verify = self.doubts().map(|doubt| {
+            let due = schedule::next_verification(doubt.since, self.pace.last, self.settings.lateness);
+            (due, Purpose::Verification)
+        });
+        let check = self.next_check().map(|due| (due, Purpose::Verification));
+        let Pace { shared, failed, .. } = self.pace;
+        let watches = self.watches.values().map(|&since| schedule::next_watch(since, shared, failed));
+        let watch =
+            watches.chain(self.day_end(shared)).chain(self.next_late_look()).map(|due| (due, Purpose::Watch));
+        let own = self.next_own_look().map(|(due, _)| (due, Purpose::OwnSession));
+        let audit = self.next_audit(shared).map(|due| (due, Purpose::Audit));
+        // Unsent orders wait. Those that leave after this read can be compared with it.
+        let again = self.baseline_again().filter(|_| !self.unsent.is_empty());
+        let again = again.map(|at| (at, Purpose::Baseline));
+        let soon = urgent.into_iter().chain(again).chain(last);
+        let read = soon.chain(verify).chain(check).chain(watch).chain(own).chain(audit).min();
+        let spaced = read.map(|(due, purpose)| {
+            let spacing = self.settings.read_spacing;
+            let earliest = self.pace.spaced.map_or(due, |last| last.saturating_add(spacing));
+            (due.max(earliest), purpose)
+        });
+        let tick = self.doubts().map(|doubt| doubt.until).min();
+        match (spaced, tick) {
+            (Some((at, purpose)), tick) if tick.is_none_or(|tick| at < tick) => Some(Wake::Read(at, purpose)),
+            (_, Some(tick)) => Some(Wake::Tick(tick)),
+            (_, None) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{error::ReadFault, numbers::TradingDay, protocol::event::Event, settings::Settings};
+
+    #[test]
+    fn a_session_is_new_until_its_list_is_read_or_could_not_be() {
+        for (list, what) in [(Ok(Vec::new()), "read"), (Err(ReadFault::Failed), "tried once")] {
+            let mut protocol = OrderProtocol::new(Arc::new(Settings::default()), TradingDay(0));
+            let session = Session::new(Some(ext::TokenGeneration(7)));
+            let step = |protocol: &mut OrderProtocol, event| drop(protocol.step(Duration::ZERO, event));
+            assert!(protocol.is_new(session));
+            step(&mut protocol, Event::SessionMet(session));
+            assert!(protocol.is_new(session) && protocol.needs_baseline(Duration::ZERO));
+            step(&mut protocol, Event::BaselineWanted);
+            step(&mut protocol, Event::ReadOpened { read: ReadNo(1), purpose: Purpose::Baseline });
+            step(&mut protocol, Event::ReadStarted { read: ReadNo(1), session });
+            assert!(protocol.is_new(session), "its list is on the way");
+            step(&mut protocol, Event::ReadEnded { read: ReadNo(1), list });
+            assert!(!protocol.is_new(session), "{what}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_a_session_that_is_over_is_no_look_for_what_may_appear_late() {
+        for (purpose, next) in [(Purpose::OwnSession, 30), (Purpose::Verification, 60)] {
+            let mut protocol = OrderProtocol::new(Arc::new(Settings::default()), TradingDay(0));
+            protocol.watches.insert(IntentNo(1), Duration::ZERO);
+            let (at, read) = (Duration::from_secs(29), ReadNo(1));
+            protocol.step(at, Event::ReadOpened { read, purpose });
+            protocol.step(at * 2, Event::ReadStarted { read, session: Session::default() });
+            protocol.step(at * 2, Event::ReadEnded { read, list: Ok(Vec::new()) });
+            let due = Duration::from_secs(next).max(at * 2 + protocol.settings.read_spacing);
+            assert_eq!(protocol.next_wake(), Some(Wake::Read(due, Purpose::Watch)), "{purpose:?}");
+        }
+    }
+
+    #[test]
+    fn a_look_that_shows_no_list_is_soon_made_again() {
+        let mut protocol = OrderProtocol::new(Arc::new(Settings::default()), TradingDay(0));
+        protocol.watches.insert(IntentNo(1), Duration::ZERO);
+        let mut looks = |list: Result<(), ReadFault>, at, purpose| {
+            let (at, read) = (Duration::from_secs(at), ReadNo(at));
+            protocol.step(at, Event::ReadOpened { read, purpose });
+            protocol.step(at, Event::ReadStarted { read, session: Session::default() });
+            protocol.step(at, Event::ReadEnded { read, list: list.map(|()| Vec::new()) });
+            match protocol.next_wake() {
+                Some(Wake::Read(due, Purpose::Watch)) => due.as_secs(),
+                other => panic!("{other:?}"),
+            }
+        };
+        let watch = Purpose::Watch;
+        assert_eq!(looks(Ok(()), 900, watch), 2_700);
+        assert_eq!(looks(Err(ReadFault::Failed), 2_700, watch), 2_730);
+        assert_eq!(looks(Err(ReadFault::Forbidden), 2_730, watch), 2_760);
+        assert_eq!(looks(Ok(()), 2_750, Purpose::OwnSession), 2_760, "one session's list is not everybody's");
+        assert_eq!(looks(Ok(()), 2_760, watch), 4_500);
+        assert_eq!(looks(Err(ReadFault::Failed), 4_480, watch), 4_500, "one is due before");
+    }
+}

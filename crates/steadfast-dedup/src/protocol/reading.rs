@@ -1,0 +1,404 @@
+//! Draws conclusions from a read of the list.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use steadfast_spec::OrderRecord;
+
+use crate::{
+    error::ReadFault,
+    numbers::{IntentNo, LogicalTime, ReadNo, Session},
+    protocol::{
+        event::{Effect, OrderEvent},
+        intent::{Fault, Finding},
+        key::Key,
+        listed_orders::{Canary, Keep, News, Source},
+        matcher,
+        order_protocol::{Calibration, KeyBook, OrderProtocol, Purpose, Read, ReadStart, Snapshot, Taken},
+    },
+    settings::policy::AccountMode,
+};
+
+impl OrderProtocol {
+    pub(crate) fn open_read(&mut self, read: ReadNo, purpose: Purpose) {
+        let (epoch, before, can_wait) = (self.epoch, self.pace, self.can_wait(purpose));
+        self.reads.insert(
+            read,
+            Read { purpose, epoch, started: None, can_wait, on_wire: false, before, taken: None },
+        );
+        self.pace(purpose);
+    }
+
+    // A refused read waits, and is sent again, in the lane that it was opened in.
+    pub(crate) fn turn_away(&mut self, read: ReadNo) {
+        if let Some(read) = self.reads.get_mut(&read) {
+            read.on_wire = false;
+        }
+    }
+
+    // Nothing has left, so the next read keeps its distance from the one before.
+    pub(crate) fn withdraw_read(&mut self, read: ReadNo) {
+        if let Some(read) = self.reads.remove(&read).filter(|read| read.started.is_none()) {
+            self.pace = read.before;
+        }
+    }
+
+    pub(crate) fn start_read(&mut self, number: ReadNo, session: Session) {
+        let (seq, session) = (self.tick(), self.scoped(session));
+        let (at, aging) = (self.now, self.aging());
+        // A read that is already over has no entry here; a late send of it counts for nothing.
+        let Some(read) = self.reads.get_mut(&number) else { return };
+        // The answer belongs to the last send.
+        read.started = Some(ReadStart { seq, at, aging, session });
+        read.on_wire = true;
+        let purpose = read.purpose;
+        if purpose != Purpose::OwnSession {
+            self.session = Some(session);
+        }
+        self.book.session_mut(session).asked = true;
+        self.pace(purpose);
+    }
+
+    pub(crate) fn meet(&mut self, session: Session) {
+        let session = self.scoped(session);
+        self.session = Some(session);
+        self.book.session_mut(session);
+    }
+
+    // The lost list was the only one that could show some orders absent. Judge those by other sessions' lists now.
+    pub(crate) fn lose(&mut self, session: Session, out: &mut Vec<Effect>) {
+        if self.readable.remove(&self.scoped(session)) {
+            for key in self.open_keys() {
+                self.resolve(&key, out);
+            }
+        }
+    }
+
+    fn pace(&mut self, purpose: Purpose) {
+        self.pace.last = Some(self.now);
+        if purpose != Purpose::OwnSession {
+            self.pace.shared = Some(self.now);
+        }
+        // The baseline is one read for all orders. It must not delay the search for an order.
+        if purpose != Purpose::Baseline {
+            self.pace.spaced = Some(self.now);
+        }
+    }
+
+    pub(crate) fn end_read(
+        &mut self,
+        read: ReadNo,
+        list: Result<Vec<OrderRecord>, ReadFault>,
+        out: &mut Vec<Effect>,
+    ) {
+        let read = self.reads.remove(&read);
+        let started = read.and_then(|read| read.started);
+        // A list asked for on the day before may hold that day's orders, so not even its contents count.
+        let stale = read.is_some_and(|read| read.epoch != self.epoch);
+        let failed = |protocol: &mut Self, fault| {
+            protocol.note_fault(fault);
+            None
+        };
+        let mut valid = false;
+        let looked = match list {
+            Ok(_) if stale => failed(self, Fault::Failed),
+            Ok(records) => {
+                let taken = read.and_then(|read| read.taken);
+                self.take_list(started, taken, records, &mut valid, out)
+            }
+            Err(ReadFault::Failed) => failed(self, Fault::Failed),
+            Err(ReadFault::Forbidden | ReadFault::TooLong | ReadFault::Unreadable) => {
+                failed(self, Fault::Unusable)
+            }
+        };
+        // The list of a past session may lack orders that were placed since.
+        if read.is_some_and(|read| read.purpose != Purpose::OwnSession) {
+            self.check_refusals(started, valid, out);
+        }
+        match started {
+            // A read in an earlier session says nothing about this one's list. Nor does one that started too early.
+            Some(start) if Some(start.session) == self.session => self.tried = self.tried.max(start.seq),
+            Some(_) => {}
+            // A read that never left counts as an attempt for all who wait. Space the next one, whatever its purpose:
+            // it may be refused just as fast.
+            None => {
+                self.tried = self.tick();
+                self.pace.spaced = Some(self.now);
+            }
+        }
+        let known = self.session.and_then(|session| self.book.session(session));
+        match known.is_some_and(|book| book.has_baseline) {
+            true => self.baseline_failed = (0, self.now),
+            false => self.baseline_failed = (self.baseline_failed.0.saturating_add(1), self.now),
+        }
+        if let Snapshot::Wanted(since) = self.snapshot
+            && self.tried > since
+        {
+            self.snapshot = Snapshot::Tried;
+        }
+        if read.is_some_and(|read| read.purpose == Purpose::OwnSession) {
+            self.end_own_look(started, looked == Some(true));
+        }
+        // Late orders may have been sent in any session.
+        if read.is_none_or(|read| read.purpose != Purpose::OwnSession) {
+            let last = self.last_look.take();
+            if last.is_some() && looked != Some(true) {
+                // The process may end now, and there is no later chance to report this.
+                self.tell_unconfirmed(out);
+            }
+            self.pace.failed = looked != Some(true);
+            self.pace.listless = looked.is_none();
+            if let Some(start) = started.filter(|_| looked == Some(true)) {
+                self.end_late_looks(start);
+                self.last_look = last.and_then(|last| self.look_again(last, start.at));
+            }
+        }
+    }
+
+    /// Takes in a part of a list. Conclusions wait for the rest of it.
+    pub(crate) fn take_part(&mut self, number: ReadNo, records: Vec<OrderRecord>, out: &mut Vec<Effect>) {
+        let Some(read) = self.reads.get(&number).copied().filter(|read| read.epoch == self.epoch) else {
+            return;
+        };
+        let taken =
+            read.taken.unwrap_or_else(|| Taken { completed: self.tick(), news: false, too_long: false });
+        let (order_ids, taken) = self.take_some(read.started, taken, records, out);
+        if !order_ids.is_empty() {
+            let session = self.session_of_read(read.started);
+            out.push(Effect::Seen { session, order_ids, complete: false });
+        }
+        if let Some(read) = self.reads.get_mut(&number) {
+            read.taken = Some(taken);
+        }
+    }
+
+    fn session_of_read(&self, started: Option<ReadStart>) -> Session {
+        started.map_or_else(|| self.session.unwrap_or_default(), |start| start.session)
+    }
+
+    fn take_some(
+        &mut self,
+        started: Option<ReadStart>,
+        mut taken: Taken,
+        records: Vec<OrderRecord>,
+        out: &mut Vec<Effect>,
+    ) -> (Vec<Arc<str>>, Taken) {
+        taken.too_long |= !self.book.has_room_for(&records);
+        if taken.too_long {
+            return (Vec::new(), taken);
+        }
+        let session = self.session_of_read(started);
+        let seen = match started {
+            Some(start) if !self.rules.seen_at_completion => start.seq,
+            _ => taken.completed,
+        };
+        let order_ids = self.take_records(Source { session, own: true }, seen, records, out);
+        taken.news |= !order_ids.is_empty();
+        (order_ids, taken)
+    }
+
+    /// Takes in a list, or the rest of it; sets `valid` if an order that it lacks counts as missing.
+    ///
+    /// Returns false if the list may be older than the read, and `None` if it is useless.
+    fn take_list(
+        &mut self,
+        started: Option<ReadStart>,
+        taken: Option<Taken>,
+        records: Vec<OrderRecord>,
+        valid: &mut bool,
+        out: &mut Vec<Effect>,
+    ) -> Option<bool> {
+        let taken = taken.unwrap_or_else(|| Taken { completed: self.tick(), news: false, too_long: false });
+        let completed = taken.completed;
+        let session = self.session_of_read(started);
+        let seen = match started {
+            Some(start) if !self.rules.seen_at_completion => start.seq,
+            _ => completed,
+        };
+        let first = self.book.session(session).is_none_or(|book| !book.has_baseline);
+        let (order_ids, taken) = self.take_some(started, taken, records, out);
+        if taken.too_long {
+            self.note_fault(Fault::Unusable);
+            return None;
+        }
+        // Without a start on the wire, the list may answer an earlier read. Then only what it holds counts.
+        let complete = match started {
+            Some(start) => self.weigh(start, session, seen, completed, out),
+            None => {
+                self.note_fault(Fault::Failed);
+                false
+            }
+        };
+        *valid = complete;
+        if let Some(start) = started.filter(|_| complete) {
+            self.unblock(start);
+        }
+        if first && complete || taken.news {
+            out.push(Effect::Seen { session, order_ids, complete });
+        }
+        if let Some(start) = started {
+            let is_whole = self.book.session(session).is_none_or(|book| !book.not_monotone);
+            self.audit(start, session, is_whole, out);
+        }
+        if let Some(start) = started {
+            self.book.end_recalls(start.seq, start.at);
+        }
+        // Do this before identifiers lose their owners: there may be no later list that shows them.
+        self.report_disputed(out);
+        self.judge_mismatches(out);
+        for key in self.open_keys() {
+            self.resolve(&key, out);
+        }
+        // A list that lacks an old order still shows the new ones.
+        Some(complete || self.book.session(session).is_some_and(|book| book.not_monotone))
+    }
+
+    /// Takes in a list that the caller read: what it holds counts, what it lacks does not.
+    pub(crate) fn overhear(&mut self, session: Session, records: Vec<OrderRecord>, out: &mut Vec<Effect>) {
+        let (seen, session) = (self.tick(), self.scoped(session));
+        if !self.book.has_room_for(&records) {
+            return;
+        }
+        let order_ids = self.take_records(Source { session, own: false }, seen, records, out);
+        if order_ids.is_empty() {
+            return;
+        }
+        out.push(Effect::Seen { session, order_ids, complete: false });
+        for key in self.open_keys() {
+            self.resolve(&key, out);
+        }
+    }
+
+    /// Puts records into the book and returns the identifiers that are new.
+    fn take_records(
+        &mut self,
+        source: Source,
+        seen: LogicalTime,
+        records: Vec<OrderRecord>,
+        out: &mut Vec<Effect>,
+    ) -> Vec<Arc<str>> {
+        if self.may_list_yesterdays() {
+            self.book.list_overnight(&records);
+        }
+        let keys = &self.keys;
+        let is_ours =
+            |key: &KeyBook| !key.live.is_empty() || !key.finished.is_empty() || !key.tainting.is_empty();
+        let is_known = |key: &Key| keys.get(key).is_some_and(is_ours);
+        let mode = self.settings.account_mode;
+        // Every claim compares the quantity.
+        let intents = &self.intents;
+        let standing = keys.values().flat_map(|key| key.live.iter().chain(&key.dead).chain(&key.tainting));
+        let wanted: BTreeSet<_> = standing
+            .filter_map(|number| intents.get(number))
+            .map(|intent| (&intent.key, intent.order.qty()))
+            .collect();
+        let News { seen, owned } = self.book.list(source, seen, records, |key, record| match key {
+            Some(key) if is_known(key) && record.qty.is_some_and(|qty| wanted.contains(&(key, qty))) => {
+                Keep::Ours
+            }
+            Some(key) if is_known(key) => Keep::Near,
+            // No other orders of ours show a spelling of this instrument.
+            Some(key) if mode == AccountMode::Exclusive && !is_known(&key.opposite()) => Keep::Strange,
+            None if keys.values().any(is_ours) => Keep::Near,
+            _ => Keep::No,
+        });
+        for (owner, record) in owned {
+            self.calibrate(owner, &record, source.own, out);
+        }
+        seen
+    }
+
+    /// Decides whether an order that the list lacks counts as missing; returns true if so.
+    fn weigh(
+        &mut self,
+        start: ReadStart,
+        session: Session,
+        seen: LogicalTime,
+        completed: LogicalTime,
+        out: &mut Vec<Effect>,
+    ) -> bool {
+        match self.book.canary(session, start.seq, start.at, seen, self.settings.lateness) {
+            Canary::Intact => {}
+            Canary::Stale => {
+                self.tally.canary_fail += 1;
+                self.suspect_resends(session, out);
+                self.note_fault(Fault::Failed);
+                return false;
+            }
+            Canary::Gone(order_id) => {
+                self.tally.canary_fail += 1;
+                self.suspect_resends(session, out);
+                let book = self.book.session_mut(session);
+                if !book.not_monotone {
+                    book.not_monotone = true;
+                    let order_id = order_id.to_string();
+                    out.push(Effect::Report(OrderEvent::ListNotMonotone { order_id }));
+                }
+                self.note_fault(Fault::NotMonotone);
+                return false;
+            }
+        }
+        let book = self.book.session_mut(session);
+        if book.not_monotone {
+            self.note_fault(Fault::NotMonotone);
+            return false;
+        }
+        book.has_baseline = true;
+        book.complete_at = book.complete_at.max(Some(start.aging));
+        self.confirm_refusals(session, start.aging);
+        let evidence = if self.rules.evidence_at_start { start.seq } else { completed };
+        for number in self.open_numbers() {
+            let Some(intent) = self.intents.get_mut(&number) else { continue };
+            let same = intent.session() == Some(session);
+            let Some(doubt) = intent.doubt.as_mut().filter(|doubt| doubt.from < evidence) else { continue };
+            let tally = if same { &mut doubt.here } else { &mut doubt.elsewhere };
+            tally.reads = tally.reads.saturating_add(1);
+            tally.latest = tally.latest.max(evidence);
+            doubt.fault = None;
+        }
+        true
+    }
+
+    fn note_fault(&mut self, fault: Fault) {
+        for number in self.open_numbers() {
+            if let Some(doubt) = self.intents.get_mut(&number).and_then(|intent| intent.doubt.as_mut()) {
+                doubt.fault = Some(fault);
+            }
+        }
+    }
+
+    // An acknowledged order must look like the one that was sent. Otherwise our orders cannot be recognised in lists.
+    fn calibrate(&mut self, owner: IntentNo, record: &OrderRecord, own: bool, out: &mut Vec<Effect>) {
+        let Some(intent) = self.intents.get(&owner) else { return };
+        if record.sym_id.is_some() && matcher::may_be_its_instrument(record, &intent.order) {
+            self.book.recognise(intent.order.sym_id().folded());
+        }
+        if !matches!(intent.finding(), Some(Finding::Acknowledged { .. })) {
+            return;
+        }
+        let (order, name) = (intent.order.clone(), intent.name.clone());
+        // If the caller's own list shows it, the next list of ours is compared again.
+        let is_another = own && self.note_mismatch(owner, record);
+        if matcher::strict(record, &order) {
+            if self.calibration == Calibration::Untested {
+                self.calibration = Calibration::Recognised;
+            }
+            return;
+        }
+        if !matcher::is_exit_leg(record) {
+            self.book.dispute(record, self.session.unwrap_or_default());
+        }
+        let found = if matcher::may_be_its_instrument(record, &order) {
+            Calibration::Failed
+        } else {
+            Calibration::Unlike
+        };
+        // Calibration only gets worse. Each step is reported once, unless this order is reported anyway.
+        if self.calibration != found && self.calibration != Calibration::Unlike {
+            self.calibration = found;
+            if !is_another {
+                let order_id = record.order_id.clone();
+                out.push(Effect::Report(OrderEvent::Uncalibrated { intent: owner, name, order_id }));
+            }
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Checks refusals that a list may refute.
+//!
+//! A 401 or a 429 says that the order was not executed. A gateway that answers so after it has placed the order is
+//! rare, but an order that is sent again on its word alone would then be placed twice. So the refusal stands only if
+//! one valid list, read [long enough](crate::protocol::rules::Rules::refusal_lag) after it, does not show the order. If the
+//! list shows it, or there is no list, the order is in doubt: lists decide about it, and it is never sent again.
+//!
+//! Lists may lag for longer than that one check waits. So the list is read once more, in the slowest lane, when no
+//! order can be late any more. An order that it shows is reported.
+//!
+//! A caller to whom a 429 is returned is told at once, and the list is watched. Of a 401 the caller is told after
+//! that one check: a refused token that cannot be renewed reads no list later either. If the check fails, the order
+//! is unresolved.
+
+use std::time::Duration;
+
+use crate::{
+    numbers::{AttemptNo, IntentNo},
+    protocol::{
+        attempt::{Attempt, AttemptState, Never, Sent},
+        event::{Answer, Effect},
+        intent::{Check, Finding, Intent, Phase},
+        key::Key,
+        listed_orders::Fresh,
+        matcher,
+        order_protocol::{OrderProtocol, ReadStart},
+        resolution::Reason,
+        schedule,
+    },
+};
+
+impl OrderProtocol {
+    /// The service says that it did not execute the send.
+    pub(crate) fn refuse(&mut self, attempt: AttemptNo, sent: Sent, answer: Answer, out: &mut Vec<Effect>) {
+        let by_token = answer == Answer::Status(401);
+        let check = Check { since: self.now, from: self.tick(), by_token, is_last: false };
+        let epoch = self.epoch;
+        let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
+        let Some(found) = intent.attempts.get_mut(attempt.index) else { return };
+        found.state = AttemptState::Refused(sent);
+        intent.token_refused = by_token;
+        intent.phase = Phase::Refused(check);
+        let (key, stale) = (intent.key.clone(), intent.epoch != epoch);
+        self.refused.insert(attempt.intent);
+        if stale {
+            self.doubt_refused(attempt.intent, out);
+        }
+        self.resolve(&key, out);
+    }
+
+    /// Opens a refused intent again, because a caller repeats its name.
+    pub(crate) fn reopen_refused(&mut self, number: IntentNo) {
+        let from = self.tick();
+        let since = self.watches.remove(&number).unwrap_or(self.now);
+        self.unconfirmed.remove(&number);
+        let Some(intent) = self.intents.get_mut(&number) else { return };
+        if !matches!(intent.phase, Phase::Finished(Finding::Refused)) {
+            return;
+        }
+        intent.phase = Phase::Refused(Check { since, from, by_token: false, is_last: false });
+        (intent.caller_waits, intent.opened) = (true, self.now);
+        let key = intent.key.clone();
+        // Records that may be its order were dropped while it was decided.
+        self.book.show_again();
+        self.refused.insert(number);
+        self.finished.retain(|other| *other != number);
+        let book = self.keys.entry(key.clone()).or_default();
+        book.finished.remove(&number);
+        book.refused.remove(&number);
+        if !book.live.contains(&number) {
+            book.live.push(number);
+        }
+        self.join_line(&key, number);
+    }
+
+    /// At the end of the day, reopens refusals of an earlier process that neither a list has confirmed nor a caller
+    /// was told of.
+    pub(crate) fn reopen_unconfirmed(&mut self) {
+        let lateness = self.settings.lateness;
+        let unconfirmed = self.watches.iter().filter(|&(&number, told)| {
+            let intent = self.intents.get(&number);
+            Some(number) <= self.restored
+                && intent.and_then(Intent::finding) == Some(&Finding::Refused)
+                && self.believed.contains(&told.saturating_add(lateness))
+        });
+        for number in unconfirmed.map(|(&number, _)| number).collect::<Vec<_>>() {
+            self.reopen_refused(number);
+            if let Some(intent) = self.intents.get_mut(&number) {
+                intent.caller_waits = false;
+            }
+        }
+    }
+
+    /// True if an intent waits for a list that confirms its refusal.
+    #[must_use]
+    pub fn awaits_check(&self, intent: IntentNo) -> bool {
+        self.intents.get(&intent).is_some_and(|intent| matches!(intent.phase, Phase::Refused(_)))
+    }
+
+    /// True if any intent waits for such a list.
+    #[must_use]
+    pub fn awaits_checks(&self) -> bool {
+        self.checks().next().is_some()
+    }
+
+    /// Returns when the next list that can confirm a refusal may be read.
+    pub(crate) fn next_check(&self) -> Option<Duration> {
+        self.checks().map(|(_, check)| check.since.saturating_add(self.rules.refusal_lag)).min()
+    }
+
+    fn checks(&self) -> impl Iterator<Item = (IntentNo, Check)> {
+        self.refused.iter().filter_map(|&number| match self.intents.get(&number)?.phase {
+            Phase::Refused(check) => Some((number, check)),
+            _ => None,
+        })
+    }
+
+    /// True if no list known so far shows an order that was refused.
+    pub(crate) fn stays_refused(&self, intent: &Intent) -> bool {
+        intent.epoch == self.epoch && self.shown_as(intent).next().is_none() && !self.is_disputed(intent)
+    }
+
+    /// Returns listed orders that may be one that was refused, in the list of any session.
+    ///
+    /// An equal order lost in that session may be it too: a session's list may show orders of earlier sessions.
+    fn shown_as<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
+        self.intent_strict(intent).chain(self.near(intent))
+    }
+
+    /// Returns the orders of a key whose callers were told of a refusal.
+    ///
+    /// Only those of today, and those so shortly before midnight that they may be listed today.
+    pub(crate) fn refused_of(&self, key: &Key) -> impl Iterator<Item = (IntentNo, &Intent)> {
+        let refused = self.keys.get(key).into_iter().flat_map(|key| &key.refused);
+        let intents = refused.filter_map(|number| Some((*number, self.intents.get(number)?)));
+        intents.filter(|(number, it)| {
+            it.was_told_refused() && (it.epoch == self.epoch || self.watches.contains_key(number))
+        })
+    }
+
+    /// Returns the refused order that a listed one matches exactly.
+    pub(crate) fn refused_owner(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
+        let is_it = |it: &Intent| it.could_own(fresh.first_seen) && matcher::strict(&fresh.record, &it.order);
+        let mut refused = self.refused_of(key).filter(|(_, intent)| is_it(intent));
+        refused.next().map(|(number, _)| number)
+    }
+
+    /// Withdraws every refusal on a key that a listed order refutes.
+    ///
+    /// Runs before anything is claimed: a listed order may be the refused one.
+    pub(crate) fn refute(&mut self, key: &Key, out: &mut Vec<Effect>) {
+        if self.refused.is_empty() {
+            return;
+        }
+        let refuted = |number: &IntentNo| {
+            self.intents.get(number).is_some_and(|intent| {
+                // An awaited answer may give the listed order to another intent.
+                let its = |fresh: &Fresh| !self.may_be_answered_yet(key, *number, fresh.first_seen);
+                intent.key == *key && (self.is_disputed(intent) || self.shown_as(intent).any(its))
+            })
+        };
+        let refuted: Vec<_> = self.refused.iter().copied().filter(refuted).collect();
+        for number in refuted {
+            self.doubt_refused(number, out);
+        }
+    }
+
+    /// Ends the check of refusals by one read of today's list, valid or not.
+    pub(crate) fn check_refusals(&mut self, started: Option<ReadStart>, valid: bool, out: &mut Vec<Effect>) {
+        let (at, seq) = started.map_or((self.now, self.seq), |start| (start.at, start.seq));
+        let due =
+            |check: &Check| check.from < seq && at >= check.since.saturating_add(self.rules.refusal_lag);
+        let due: Vec<_> = self.checks().filter(|(_, check)| due(check)).map(|(number, _)| number).collect();
+        for number in due {
+            let Some(intent) = self.intents.get(&number) else { continue };
+            let key = intent.key.clone();
+            if !valid || started.is_some_and(|start| self.is_shown_elsewhere(intent, start)) {
+                let is_last = matches!(intent.phase, Phase::Refused(Check { is_last: true, .. }));
+                self.doubt_refused(number, out);
+                if is_last {
+                    self.finish_unresolved(number, Reason::Unverifiable, out);
+                }
+                self.resolve(&key, out);
+                continue;
+            }
+            // An order that a wrong answer gave to another intent is not certainly its own.
+            self.refute(&key, out);
+            if self.intents.get(&number).is_some_and(|intent| self.stays_refused(intent))
+                && self.refused.contains(&number)
+            {
+                self.clear_refused(number, out);
+            }
+        }
+    }
+
+    /// True if the order would be in another session's list. After a 401 there is no other: its session is over.
+    fn is_shown_elsewhere(&self, intent: &Intent, start: ReadStart) -> bool {
+        let by_token = matches!(intent.phase, Phase::Refused(Check { by_token: true, .. }));
+        let last = intent.attempts.iter().rev().find(|attempt: &&Attempt| attempt.refused().is_some());
+        !by_token && last.is_some_and(|attempt| self.scoped(attempt.session) != start.session)
+    }
+
+    /// True if a caller would be told of a refused token (401) that no list has confirmed.
+    pub(crate) fn awaits_last_check(&self, intent: &Intent) -> bool {
+        intent.caller_waits && intent.first_sent().is_none()
+    }
+
+    /// Keeps a call's end open for the check that confirms its refusal: a later check may be impossible.
+    pub(crate) fn hold_refused(&mut self, number: IntentNo, check: Check) {
+        if let Some(intent) = self.intents.get_mut(&number) {
+            intent.phase = Phase::Refused(Check { is_last: true, ..check });
+        }
+    }
+
+    fn clear_refused(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
+        let Some(intent) = self.intents.get_mut(&number) else { return };
+        if matches!(intent.phase, Phase::Refused(Check { is_last: true, .. })) {
+            return self.end_refused(number, out);
+        }
+        let late = self.now.saturating_add(self.settings.lateness);
+        self.believed.insert(late);
+        // For a resend, the grant stands.
+        if intent.first_sent().is_some() {
+            intent.phase = Phase::Granted;
+            self.refused.remove(&number);
+        } else {
+            intent.phase = Phase::Cleared;
+        }
+        out.push(Effect::Decided(number));
+    }
+
+    /// Treats a refusal as possibly untrue: its order is searched for, and never sent again.
+    pub(crate) fn doubt_refused(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
+        if !self.refused.remove(&number) {
+            return;
+        }
+        let settles = self.now.saturating_add(self.settings.lateness);
+        let Some(intent) = self.intents.get_mut(&number) else { return };
+        let (key, stale) = (intent.key.clone(), intent.epoch != self.epoch);
+        for (index, attempt) in intent.attempts.iter_mut().enumerate() {
+            let Some(sent) = attempt.refused() else { continue };
+            attempt.state = AttemptState::Doubt { sent, settled: None, never: Some(Never::Opaque) };
+            self.unsettled.insert((settles, AttemptNo { intent: number, index }));
+            self.keys.entry(key.clone()).or_default().unsettled += 1;
+        }
+        self.tally.lose(Answer::Status(429));
+        self.search(number, self.now);
+        if stale {
+            self.finish_unresolved(number, Reason::EpochChanged, out);
+        }
+        out.push(Effect::Decided(number));
+    }
+
+    /// Ends an intent as refused: its caller is told so, or is gone.
+    pub(crate) fn end_refused(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
+        if self.is_sent(number) {
+            // The refused send was a resend.
+            self.finish_unresolved(number, Reason::NotObserved, out);
+        } else {
+            self.believed.insert(self.now.saturating_add(self.settings.lateness));
+            self.unconfirmed.insert(number);
+            self.finish(number, Finding::Refused, out);
+        }
+    }
+
+    /// Returns when to read the list for refusals that were believed while their orders could still be late.
+    ///
+    /// One read serves all refusals that follow closely on each other.
+    pub(crate) fn next_late_look(&self) -> Option<Duration> {
+        let due = schedule::late_look(*self.believed.first()?);
+        let failed = self.pace.shared.filter(|&last| last >= due);
+        Some(failed.map_or(due, schedule::next_try))
+    }
+
+    /// Returns from when on a list shows all of those orders, however late they are.
+    pub(crate) fn late_refusals_show(&self) -> Duration {
+        self.believed.last().map(|&late| schedule::late_look(late)).unwrap_or_default()
+    }
+
+    /// Drops the refusals that a read starting here could have refuted.
+    pub(crate) fn end_late_looks(&mut self, start: ReadStart) {
+        self.believed.retain(|&late| late >= start.at);
+    }
+
+    /// Ends an intent as refused for good. Its name is free: by the service's word it never stood for an order.
+    pub(crate) fn end_rejected(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
+        let name = self.intents.get(&number).and_then(|intent| intent.name.as_ref());
+        if let Some(name) = name.filter(|name| self.names.get(name) == Some(&number)).cloned() {
+            self.names.remove(&name);
+        }
+        self.rejected_at = Some(self.now);
+        self.finish(number, Finding::Rejected, out);
+    }
+
+    /// Returns from when on a list shows orders placed despite a refusal for good, if none was read since.
+    pub(crate) fn rejections_show(&self) -> Option<Duration> {
+        let show = self.rejected_at?.saturating_add(self.rules.refusal_lag);
+        self.pace.shared.is_none_or(|last| last < show).then_some(show)
+    }
+}
+
+impl Intent {
+    /// True if its caller was told that it was refused.
+    pub(crate) fn was_told_refused(&self) -> bool {
+        matches!(self.finding(), Some(Finding::Refused | Finding::Rejected))
+    }
+
+    /// True if a send of it was refused without having been executed.
+    pub(crate) fn was_refused(&self) -> bool {
+        self.attempts.iter().any(|attempt: &Attempt| attempt.refused().is_some())
+    }
+}

@@ -1,0 +1,171 @@
+//! Restores what an earlier run of the process left behind.
+//!
+//! The journal is replayed through the same events, with its positions as the clock; this file has the events that
+//! only a replay sends. A crash only causes doubt: any send without an answer may have been applied. The time that
+//! passed meanwhile counts for nothing, because no clock that outlives the process can be trusted.
+
+use std::sync::Arc;
+
+use crate::{
+    numbers::{AttemptNo, IntentNo, Session},
+    protocol::{
+        attempt::{Attempt, AttemptState, Never, Sent},
+        event::Effect,
+        intent::{Finding, Phase},
+        listed_orders::Source,
+        order_protocol::OrderProtocol,
+        resolution::Reason,
+    },
+};
+
+impl OrderProtocol {
+    /// Takes in orders that an earlier list held; their records are lost.
+    pub(crate) fn know(&mut self, session: Session, order_ids: Vec<String>, complete: bool) {
+        let (seen, session, aging) = (self.tick(), self.scoped(session), self.aging());
+        for order_id in order_ids {
+            self.book.know(Source { session, own: complete }, seen, order_id.into());
+        }
+        // An order in a list of our own must be in later lists of the session too.
+        if complete {
+            let book = self.book.session_mut(session);
+            (book.asked, book.has_baseline) = (true, true);
+            book.complete_at = Some(aging);
+        }
+    }
+
+    /// Takes in that an earlier run found the intent's order.
+    pub(crate) fn find(
+        &mut self,
+        number: IntentNo,
+        order_id: Arc<str>,
+        status: Option<String>,
+        out: &mut Vec<Effect>,
+    ) {
+        let seen = self.tick();
+        let Some(intent) = self.intents.get(&number) else { return };
+        let key = intent.key.clone();
+        self.book.adopt(&order_id, number, seen);
+        self.finish(number, Finding::Recovered { order_id, status }, out);
+        self.resolve(&key, out);
+    }
+
+    /// Puts every send without an answer in doubt again, for the whole time to settle. No caller waits for it.
+    pub(crate) fn restart(&mut self, out: &mut Vec<Effect>) {
+        self.restored = self.intents.last_key_value().map(|(&number, _)| number);
+        self.reads.clear();
+        self.unsettled.clear();
+        self.session = None;
+        for key in self.keys.values_mut() {
+            key.unsettled = 0;
+        }
+        // Intents with no executed send: their callers are gone, and there is nothing to search for.
+        let idle = self.intents.iter().filter(|(_, intent)| {
+            let void = |attempt: &Attempt| matches!(attempt.state, AttemptState::Void);
+            intent.finding().is_none() && intent.attempts.iter().all(void)
+        });
+        // Refused ones need no search either, but are still watched for.
+        let refused = self.intents.iter().filter(|(_, intent)| {
+            let over = |attempt: &Attempt| {
+                attempt.standing().is_none() && !matches!(attempt.state, AttemptState::Open)
+            };
+            intent.finding().is_none() && intent.was_refused() && intent.attempts.iter().all(over)
+        });
+        let refused: Vec<_> = refused.map(|(&number, _)| number).collect();
+        let idle: Vec<_> = idle.map(|(&number, _)| number).collect();
+        for number in idle {
+            self.forget(number, out);
+        }
+        for number in refused {
+            match self.intents.get(&number).map(|intent| &intent.phase) {
+                Some(Phase::Idle) => self.end_rejected(number, &mut Vec::new()),
+                _ => self.end_refused(number, &mut Vec::new()),
+            }
+        }
+        let numbers: Vec<_> = self.intents.keys().copied().collect();
+        for number in numbers {
+            self.doubt_again(number, out);
+        }
+    }
+
+    fn doubt_again(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
+        let settles =
+            self.now.saturating_add(self.settings.gateway_timeout).saturating_add(self.settings.lateness);
+        let (now, aging, lateness) = (self.now, self.aging(), self.settings.lateness);
+        let Some(intent) = self.intents.get_mut(&number) else { return };
+        intent.caller_waits = false;
+        let finished = intent.finding().is_some();
+        let mut doubted = 0;
+        for (index, attempt) in intent.attempts.iter_mut().enumerate() {
+            let (sent, never) = match attempt.state {
+                // It was begun, and nothing can tell any more whether it left.
+                AttemptState::Open => (Sent { seq: attempt.begun, at: now, aging }, Never::Restart),
+                AttemptState::InFlight(sent) => (sent, Never::Restart),
+                AttemptState::Doubt { sent, never, .. } => (sent, never.unwrap_or(Never::Restart)),
+                AttemptState::Void | AttemptState::Refused(_) | AttemptState::Acknowledged(_) => continue,
+            };
+            attempt.state = AttemptState::Doubt { sent, settled: None, never: Some(never) };
+            self.unsettled.insert((settles, AttemptNo { intent: number, index }));
+            doubted += 1;
+        }
+        if let Some(block) = &mut intent.block {
+            block.from = settles.saturating_add(lateness);
+        }
+        let stale = intent.epoch != self.epoch;
+        let key = self.keys.entry(intent.key.clone()).or_default();
+        key.unsettled += doubted;
+        if doubted > 0 && finished {
+            key.dead.insert(number);
+        }
+        if doubted == 0 || finished {
+            return;
+        }
+        if !key.live.contains(&number) {
+            key.live.push(number);
+        }
+        intent.phase = Phase::Doubt;
+        self.search(number, settles.saturating_sub(lateness));
+        // It left on a day that is over.
+        if stale {
+            self.finish_unresolved(number, Reason::EpochChanged, out);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use steadfast_spec::{Form, OrderRequest, Outcome};
+
+    use super::*;
+    use crate::{
+        numbers::TradingDay,
+        protocol::{
+            event::{Answer, Event},
+            resolution::Verdict,
+        },
+        settings::Settings,
+    };
+
+    #[test]
+    fn an_order_whose_only_send_was_refused_is_not_waited_for_after_a_restart() {
+        let mut protocol = OrderProtocol::new(Arc::new(Settings::default()), TradingDay::default());
+        let form = b"symId=S&qty=1&side=buy&type=limit&limitPrice=5&product=delivery&validity=day";
+        let order = Arc::new(OrderRequest::from_fields(Form::parse(form).unwrap().iter()).unwrap());
+        let intent = IntentNo(0);
+        let attempt = AttemptNo { intent, index: 0 };
+        let refused = Outcome::NotExecuted;
+        for event in [
+            Event::Opened { intent, order, name: None },
+            Event::Begun { attempt, session: Session::default() },
+            Event::Sent(attempt),
+            Event::Closed { attempt, outcome: refused, answer: Answer::Status(429) },
+        ] {
+            protocol.step(Duration::ZERO, event);
+        }
+        assert_eq!(protocol.verdict(intent), Verdict::Pending, "its caller may still send it");
+        protocol.step(Duration::ZERO, Event::Restarted);
+        assert_eq!(protocol.verdict(intent), Verdict::NotPlaced, "there is no caller any more");
+        assert_eq!((protocol.in_doubt(), protocol.in_flight()), (0, 0));
+    }
+}

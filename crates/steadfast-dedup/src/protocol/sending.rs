@@ -1,0 +1,333 @@
+//! Applies the events of a send to the state of its order.
+
+use std::{sync::Arc, time::Duration};
+
+use steadfast_spec::{OrderRequest, Outcome, Resend, ext};
+
+use crate::{
+    numbers::{AttemptNo, IntentNo, Session},
+    protocol::{
+        attempt::{Attempt, AttemptState, Never, Sent},
+        event::{Answer, Effect, OrderEvent},
+        intent::{Doubt, Evidence, Finding, Intent, Phase},
+        listed_orders::Claimed,
+        order_protocol::{OrderProtocol, Snapshot},
+        resolution::Reason,
+    },
+    settings::policy::VerifyOn,
+};
+
+impl OrderProtocol {
+    pub(crate) fn open(&mut self, number: IntentNo, order: Arc<OrderRequest>, name: Option<ext::IntentId>) {
+        if let Some(name) = &name {
+            self.names.insert(name.clone(), number);
+        }
+        let intent = Intent::new(order, name, self.epoch, self.aging());
+        self.join_line(&intent.key, number);
+        self.intents.insert(number, intent);
+        self.unsent.insert(number);
+    }
+
+    pub(crate) fn begin(&mut self, attempt: AttemptNo, session: Session) {
+        let begun = self.tick();
+        let session = self.scoped(session);
+        self.session = Some(session);
+        let book = self.book.session_mut(session);
+        // A new session has its own list. Until that is known, orders in it may be old.
+        if !book.asked && !book.has_baseline {
+            book.asked = true;
+            self.snapshot = Snapshot::Wanted(begun);
+        }
+        let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
+        debug_assert_eq!(intent.attempts.len(), attempt.index, "attempts are numbered in order");
+        intent.attempts.push(Attempt { begun, session, state: AttemptState::Open });
+    }
+
+    pub(crate) fn send(&mut self, attempt: AttemptNo) {
+        let sent = Sent { seq: self.tick(), at: self.now, aging: self.aging() };
+        self.mark_sent(attempt, sent);
+    }
+
+    fn mark_sent(&mut self, attempt: AttemptNo, sent: Sent) {
+        let (epoch, midnight) = (self.epoch, self.midnight);
+        self.unsent.remove(&attempt.intent);
+        let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
+        intent.at_midnight |= midnight;
+        let first = intent.first_sent().is_none();
+        let Some(found) = intent.attempts.get_mut(attempt.index) else { return };
+        found.state = AttemptState::InFlight(sent);
+        if first {
+            intent.epoch = epoch;
+            intent.has_baseline = self.book.session(found.session).is_some_and(|book| {
+                let fresh = |at| self.settings.is_fresh(at, intent.opened);
+                book.has_baseline && book.complete_at.is_some_and(fresh)
+            });
+        }
+        if !first {
+            self.tally.resent += 1;
+        }
+        intent.phase = Phase::Sending;
+        self.refused.remove(&attempt.intent);
+        let key = self.keys.entry(intent.key.clone()).or_default();
+        let sample = key.sample.get_or_insert_with(|| intent.order.clone());
+        key.mixed |= !Arc::ptr_eq(sample, &intent.order) && **sample != *intent.order;
+        if !key.live.contains(&attempt.intent) {
+            key.live.push(attempt.intent);
+        }
+    }
+
+    // The body was polled and nothing left: the attempt is void. A grant is judged again.
+    pub(crate) fn withhold(&mut self, attempt: AttemptNo, out: &mut Vec<Effect>) {
+        let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
+        match intent.attempts.get_mut(attempt.index) {
+            Some(found) if matches!(found.state, AttemptState::Open) => found.state = AttemptState::Void,
+            // A transport may poll a body long after its answer was given up. That changes nothing.
+            _ => return,
+        }
+        if matches!(intent.phase, Phase::Granted | Phase::Cleared) {
+            if intent.phase == Phase::Granted {
+                intent.phase = Phase::Doubt;
+            }
+            let key = intent.key.clone();
+            self.resolve(&key, out);
+        }
+    }
+
+    pub(crate) fn close(
+        &mut self,
+        attempt: AttemptNo,
+        outcome: Outcome,
+        answer: Answer,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(found) =
+            self.intents.get(&attempt.intent).and_then(|intent| intent.attempts.get(attempt.index))
+        else {
+            return;
+        };
+        let sent = match found.state {
+            AttemptState::InFlight(sent) => Some(sent),
+            AttemptState::Open => None,
+            // Already closed.
+            AttemptState::Void
+            | AttemptState::Refused(_)
+            | AttemptState::Acknowledged(_)
+            | AttemptState::Doubt { .. } => return,
+        };
+        // An answer to a body that was never polled: a layer below buffered it. It left after the attempt was begun.
+        let assumed = Sent { seq: found.begun, at: self.now, aging: self.aging() };
+        match outcome {
+            Outcome::NotExecuted if self.rules.refusals_checked => match sent {
+                Some(sent) => self.refuse(attempt, sent, answer, out),
+                // Refused by its head alone: nothing of the order has left.
+                None => self.void(attempt, sent, Voided::Unexecuted, out),
+            },
+            Outcome::NotSent | Outcome::NotExecuted => self.void(attempt, sent, Voided::Unexecuted, out),
+            Outcome::Rejected => self.void(attempt, sent, Voided::Refused, out),
+            Outcome::Accepted { order_id: Some(order_id) } => {
+                if sent.is_none() {
+                    self.mark_sent(attempt, assumed);
+                }
+                self.acknowledge(attempt, sent.unwrap_or(assumed), order_id, out);
+            }
+            outcome => {
+                if sent.is_none() {
+                    self.mark_sent(attempt, assumed);
+                }
+                let never = self.forbids_resend(&outcome, answer);
+                let base = self.lateness_base(&outcome, answer);
+                self.doubt(attempt, sent.unwrap_or(assumed), never, (answer, base), out);
+            }
+        }
+    }
+
+    /// Returns why a send with this end must never be followed by another, if so.
+    fn forbids_resend(&self, outcome: &Outcome, answer: Answer) -> Option<Never> {
+        let until_absent = matches!(outcome, Outcome::Unknown { resend: Resend::AfterAbsence });
+        match answer {
+            // A kernel, or a hop that took the request, may deliver it at any later time: no bound holds.
+            Answer::None | Answer::Cut => Some(Never::Opaque),
+            _ if until_absent => None,
+            Answer::Status(200..=299) => Some(Never::Success),
+            Answer::Status(500..=599) if self.settings.resend_undocumented => None,
+            Answer::Status(_) | Answer::Denied | Answer::Ended => Some(Never::Opaque),
+        }
+    }
+
+    /// Returns the base of lateness: the last instant at which the gateway may have passed the order on.
+    fn lateness_base(&self, outcome: &Outcome, answer: Answer) -> Duration {
+        let until_absent = matches!(outcome, Outcome::Unknown { resend: Resend::AfterAbsence });
+        let answered = match answer {
+            // The gateway's own word. Only errors that it documents count: another may come from a proxy in front,
+            // while the gateway still works on the order.
+            Answer::Denied | Answer::Status(200..=299) => true,
+            Answer::Status(_) => until_absent,
+            Answer::Ended | Answer::Cut | Answer::None => false,
+        };
+        // The connection has ended by now, where the transport reports its end.
+        if answered { self.now } else { self.now.saturating_add(self.settings.gateway_timeout) }
+    }
+
+    fn void(&mut self, attempt: AttemptNo, sent: Option<Sent>, how: Voided, out: &mut Vec<Effect>) {
+        let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
+        if let Some(found) = intent.attempts.get_mut(attempt.index) {
+            found.state = AttemptState::Void;
+        }
+        // The refusal may be untrue. If another send of the intent stands, its order is searched for anyway.
+        if let (Voided::Refused, Some(sent), None) = (how, sent, intent.first_sent())
+            && let Some(found) = intent.attempts.get_mut(attempt.index)
+        {
+            found.state = AttemptState::Refused(sent);
+        }
+        if sent.is_none() && how == Voided::Unexecuted {
+            // It never left, so it never barred another order.
+            return;
+        }
+        let key = intent.key.clone();
+        match (intent.first_sent(), how) {
+            // Nothing of it stands: as if it had never been sent.
+            (None, _) => {
+                intent.phase = Phase::Idle;
+                self.retire(&key, attempt.intent);
+            }
+            // The resend may have been refused because the first order took the margin.
+            (Some(_), Voided::Refused) => self.reopen(attempt.intent),
+            // The grant stands: the layer may try to send once more.
+            (Some(_), Voided::Unexecuted) => intent.phase = Phase::Granted,
+        }
+        self.resolve(&key, out);
+    }
+
+    fn acknowledge(&mut self, attempt: AttemptNo, sent: Sent, order_id: Arc<str>, out: &mut Vec<Effect>) {
+        let seen = self.tick();
+        let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
+        let Some(found) = intent.attempts.get_mut(attempt.index) else { return };
+        found.state = AttemptState::Acknowledged(sent);
+        let (session, key) = (found.session, intent.key.clone());
+        // Identifiers may be used again: one of yesterday must not hide one of today, nor be taken for it.
+        let claimed = if intent.epoch == self.epoch {
+            self.book.acknowledge(&order_id, attempt.intent, sent.seq, session, seen, self.now)
+        } else {
+            self.book.acknowledge_overnight(&order_id);
+            Claimed::Clean
+        };
+        if claimed == Claimed::Conflict {
+            return self.contradict(attempt.intent, &order_id, out);
+        }
+        if let Some(intent) = self.intents.get(&attempt.intent).filter(|intent| !intent.caller_waits) {
+            let (name, order_id) = (intent.name.clone(), order_id.to_string());
+            out.push(Effect::Report(OrderEvent::PlacedUnheard { intent: attempt.intent, name, order_id }));
+        }
+        self.finish(attempt.intent, Finding::Acknowledged { order_id }, out);
+        self.resolve(&key, out);
+    }
+
+    fn doubt(
+        &mut self,
+        attempt: AttemptNo,
+        sent: Sent,
+        never: Option<Never>,
+        (answer, base): (Answer, Duration),
+        out: &mut Vec<Effect>,
+    ) {
+        let settles = base.saturating_add(self.settings.lateness);
+        let epoch = self.epoch;
+        self.search(attempt.intent, base);
+        let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
+        let Some(found) = intent.attempts.get_mut(attempt.index) else { return };
+        found.state = AttemptState::Doubt { sent, settled: None, never };
+        let (key, stale) = (intent.key.clone(), intent.epoch != epoch);
+        self.unsettled.insert((settles, attempt));
+        self.keys.entry(key.clone()).or_default().unsettled += 1;
+        self.tally.lose(answer);
+        if stale {
+            self.finish_unresolved(attempt.intent, Reason::EpochChanged, out);
+        } else if self.settings.verify_on == VerifyOn::SpecMinimal && answer != Answer::Status(504) {
+            self.finish_unresolved(attempt.intent, Reason::NotVerified, out);
+        }
+        self.resolve(&key, out);
+    }
+
+    /// Starts the search for an intent's order.
+    pub(crate) fn search(&mut self, number: IntentNo, base: Duration) {
+        let from = self.tick();
+        let Some(intent) = self.intents.get_mut(&number) else { return };
+        self.searches.insert(number);
+        intent.phase = Phase::Doubt;
+        intent.doubt = Some(Doubt {
+            since: self.now,
+            from,
+            base,
+            until: self.now.saturating_add(self.settings.budget()),
+            prolonged: false,
+            here: Evidence::default(),
+            elsewhere: Evidence::default(),
+            fault: None,
+        });
+    }
+
+    /// Searches once more, for the whole lateness bound, for orders that had been taken for absent.
+    fn reopen(&mut self, number: IntentNo) {
+        self.search(number, self.now);
+        let settles = self.now.saturating_add(self.settings.lateness);
+        let Some(intent) = self.intents.get_mut(&number) else { return };
+        intent.reopened = true;
+        for (index, attempt) in intent.attempts.iter_mut().enumerate() {
+            if let AttemptState::Doubt { settled, .. } = &mut attempt.state
+                && settled.take().is_some()
+            {
+                self.unsettled.insert((settles, AttemptNo { intent: number, index }));
+                self.keys.entry(intent.key.clone()).or_default().unsettled += 1;
+            }
+        }
+    }
+
+    // The call returned. A doubt stays; an unused grant lapses.
+    pub(crate) fn conclude(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
+        let Some(intent) = self.intents.get(&number) else { return };
+        match intent.phase {
+            Phase::Idle if intent.was_refused() => self.end_rejected(number, out),
+            Phase::Idle => self.forget(number, out),
+            Phase::Granted => self.finish_unresolved(number, Reason::NotObserved, out),
+            Phase::Refused(check) if check.by_token && self.awaits_last_check(intent) => {
+                self.hold_refused(number, check);
+            }
+            Phase::Refused(_) | Phase::Cleared => self.end_refused(number, out),
+            Phase::Sending | Phase::Doubt | Phase::Finished(_) => {}
+        }
+    }
+
+    // The caller is gone: nothing is sent again, and the search goes on.
+    pub(crate) fn abandon(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
+        let Some(intent) = self.intents.get_mut(&number) else { return };
+        intent.caller_waits = false;
+        match intent.phase {
+            Phase::Idle if intent.was_refused() => self.end_rejected(number, out),
+            Phase::Idle => self.forget(number, out),
+            Phase::Granted => self.finish_unresolved(number, Reason::NotObserved, out),
+            Phase::Refused(_) | Phase::Cleared => self.end_refused(number, out),
+            Phase::Sending | Phase::Doubt | Phase::Finished(_) => {}
+        }
+    }
+
+    pub(crate) fn forget(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
+        self.leave_line(number, out);
+        self.refused.remove(&number);
+        self.unsent.remove(&number);
+        if let Some(intent) = self.intents.remove(&number)
+            && let Some(name) = &intent.name
+            && self.names.get(name) == Some(&number)
+        {
+            self.names.remove(name);
+        }
+        out.push(Effect::Decided(number));
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Voided {
+    /// Not sent, or not executed.
+    Unexecuted,
+    /// Refused for good.
+    Refused,
+}

@@ -1,0 +1,360 @@
+use std::{fmt, sync::Arc, time::Duration};
+
+use http::{HeaderValue, Request};
+use steadfast_spec::{OrderRequest, Outcome, ext};
+use tokio::sync::broadcast;
+
+use crate::{
+    error::OrderRefused,
+    journal::Recorder,
+    numbers::{AttemptNo, IntentNo, Session},
+    protocol::{
+        event::{Answer, Event, OrderEvent},
+        order_protocol::OrderProtocol,
+        resolution::Verdict,
+    },
+    settings::{Settings, policy::OrdersScope},
+    tracker::{
+        halt::{Halt, Run},
+        report::trace,
+        shared_protocol::{About, Effects, Monitor, State},
+        sync::Mutex,
+    },
+};
+
+mod checking;
+mod inquiry;
+mod joined;
+mod reads;
+mod recording;
+mod time;
+mod tokens;
+
+pub(crate) use self::{
+    checking::Checked,
+    joined::{Joined, Refused},
+    time::Timekeeper,
+    tokens::{OwnToken, Tokens},
+};
+
+/// Starts the account's poller; returns false if there is no runtime to start it on.
+pub(crate) type Starter = Arc<dyn Fn(Arc<Account>) -> bool + Send + Sync>;
+
+/// One account's protocol, shared by the layers and the poller.
+///
+/// The lock spans one step and never an await.
+pub(crate) struct Account {
+    name: ext::Account,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) halt: Arc<Halt>,
+    monitor: Monitor,
+    /// The `Authorization` of the latest order, for stacks without a layer that sets it.
+    authorization: Mutex<Option<HeaderValue>>,
+    events: broadcast::Sender<OrderEvent>,
+    /// Writes the journal, if there is one.
+    recorder: Option<Recorder>,
+}
+
+/// The kind of a call with an order.
+pub(crate) enum Opening {
+    /// The first call for this order.
+    New(IntentNo),
+    /// A repeated call for an order that an earlier one asked for under the same name.
+    Attached(IntentNo, Refused),
+}
+
+impl Account {
+    pub(crate) fn new(
+        name: ext::Account,
+        settings: Arc<Settings>,
+        halt: Arc<Halt>,
+        events: broadcast::Sender<OrderEvent>,
+    ) -> Self {
+        let time = Timekeeper::new(&settings);
+        let monitor = Monitor::new(OrderProtocol::new(settings.clone(), time.today()), time);
+        Self { name, settings, halt, monitor, authorization: Mutex::new(None), events, recorder: None }
+    }
+
+    pub(crate) fn name(&self) -> &ext::Account {
+        &self.name
+    }
+
+    /// Sets how the account's poller is started, unless that is known; false if it stays unknown.
+    pub(crate) fn start_with(&self, starter: impl FnOnce() -> Option<Starter>) -> bool {
+        self.monitor.look(|state| {
+            if state.starter.is_none() {
+                state.starter = starter();
+            }
+            state.starter.is_some()
+        })
+    }
+
+    /// Keeps the token of the latest order for reads: that of the first one expires.
+    pub(crate) fn authorize(&self, header: Option<&HeaderValue>) {
+        let mut known = self.authorization.lock();
+        if header.is_some() && known.as_ref() != header {
+            *known = header.cloned();
+        }
+    }
+
+    pub(crate) fn authorization(&self) -> Option<HeaderValue> {
+        self.authorization.lock().clone()
+    }
+
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        order: &Arc<OrderRequest>,
+        name: Option<ext::IntentId>,
+    ) -> Result<Opening, OrderRefused> {
+        self.with(|state, now, effects| {
+            state.tell_time(&self.settings, now, effects);
+            if let Some((number, earlier)) = name.as_ref().and_then(|name| state.protocol.named(name)) {
+                let same = earlier == order;
+                return if same && state.protocol.is_refused(number) {
+                    // A caller's repeat is sent no sooner than ours: once a list agrees with the refusal.
+                    effects.extend(state.protocol.step(now, Event::Reopened(number)));
+                    Ok(Opening::New(number))
+                } else if same {
+                    Ok(Opening::Attached(number, state.joined.join(number)))
+                } else {
+                    Err(OrderRefused::IntentMismatch)
+                };
+            }
+            let intent = IntentNo(state.next_intent);
+            state.next_intent += 1;
+            let opened = Event::Opened { intent, order: order.clone(), name };
+            effects.extend(state.protocol.step(now, opened));
+            Ok(Opening::New(intent))
+        })
+    }
+
+    /// True if an order would be the first to leave in this session, before its list was asked for.
+    ///
+    /// Keeps the request's token, to read this session's list when the session is over.
+    pub(crate) fn meets<B>(self: &Arc<Self>, session: Session, request: &Request<B>) -> bool {
+        self.with(|state, now, effects| {
+            let own = state.protocol.scoped(session);
+            if self.settings.orders_scope == OrdersScope::Session
+                && state.tokens.keep(own, request.headers(), request.extensions())
+            {
+                effects.extend(state.protocol.step(now, Event::SessionKept(session)));
+            }
+            let new = state.protocol.is_new(session);
+            if new {
+                effects.extend(state.protocol.step(now, Event::SessionMet(session)));
+            }
+            new
+        })
+    }
+
+    /// Decides, at the first poll of the body, whether an order leaves.
+    ///
+    /// `in_time`: the caller's deadlines permit it; `run`: the run in which the order was asked for.
+    pub(crate) fn send(
+        self: &Arc<Self>,
+        attempt: AttemptNo,
+        in_time: bool,
+        run: Run,
+    ) -> Result<(), OrderRefused> {
+        self.with(|state, now, effects| {
+            // Apply the time first: its decisions must precede the question.
+            state.tell_time(&self.settings, now, effects);
+            let refusal = match (in_time, state.protocol.may_send(attempt)) {
+                (_, false) if state.protocol.is_too_old(attempt.intent) => Some(OrderRefused::TooOld),
+                (_, false) => Some(OrderRefused::NotWanted),
+                (_, true) if !self.halt.permits(run) => Some(OrderRefused::Halted),
+                (false, true) => Some(OrderRefused::SendByPassed),
+                (true, true) => None,
+            };
+            let event = if refusal.is_none() { Event::Sent(attempt) } else { Event::Withheld(attempt) };
+            effects.extend(state.protocol.step(now, event));
+            refusal.map_or(Ok(()), Err)
+        })
+    }
+
+    pub(crate) fn close(self: &Arc<Self>, attempt: AttemptNo, outcome: Outcome, answer: Answer) {
+        self.with(|state, now, effects| {
+            let closed = self.noted(Event::Closed { attempt, outcome, answer });
+            effects.extend(state.protocol.step(now, closed));
+        });
+    }
+
+    /// Closes an attempt that has no response; true if it had left.
+    ///
+    /// One step decides both, so no poll of the body falls between: after it, nothing of this attempt leaves.
+    pub(crate) fn close_failed(
+        self: &Arc<Self>,
+        attempt: AttemptNo,
+        outcome: Outcome,
+        answer: Answer,
+    ) -> bool {
+        self.with(|state, now, effects| {
+            let left = state.protocol.has_left(attempt);
+            let outcome = if left { outcome } else { Outcome::NotSent };
+            let closed = self.noted(Event::Closed { attempt, outcome, answer });
+            effects.extend(state.protocol.step(now, closed));
+            left
+        })
+    }
+
+    /// Notes that a change of an order is about to be sent.
+    pub(crate) fn hear_change(self: &Arc<Self>) {
+        self.step(Event::Changed);
+    }
+
+    /// Ends an intent whose call is gone.
+    pub(crate) fn forget(self: &Arc<Self>, intent: IntentNo) {
+        self.step(Event::Concluded(intent));
+    }
+
+    /// Ends the call through the stack, with the service's refusal or not; returns the intent's verdict.
+    pub(crate) fn conclude(self: &Arc<Self>, intent: IntentNo, is_refused: bool) -> Verdict {
+        self.with(|state, now, effects| {
+            effects.extend(state.protocol.step(now, Event::Concluded(intent)));
+            let verdict = state.protocol.verdict(intent);
+            if is_refused && verdict == Verdict::NotPlaced {
+                state.joined.refuse(intent);
+            }
+            verdict
+        })
+    }
+
+    /// Does the same for an acknowledged answer: true if the protocol agrees, so that nothing is left to do.
+    pub(crate) fn conclude_acknowledged(self: &Arc<Self>, intent: IntentNo) -> bool {
+        self.with(|state, now, effects| {
+            effects.extend(state.protocol.step(now, Event::Concluded(intent)));
+            state.protocol.is_acknowledged(intent)
+        })
+    }
+
+    /// Returns the verdict on the listed order whose name an unsent intent repeats, after it had been refused.
+    pub(crate) fn displaced(&self, unsent: IntentNo) -> Option<Verdict> {
+        self.monitor.look(|state| {
+            let holder = state.protocol.displaced_by(unsent)?;
+            Some(state.protocol.verdict(holder))
+        })
+    }
+
+    /// True if the intent was refused without having been executed, and its caller is told so.
+    pub(crate) fn is_refused(&self, intent: IntentNo) -> bool {
+        self.monitor.look(|state| state.protocol.is_refused(intent))
+    }
+
+    pub(crate) fn verdict(&self, intent: IntentNo) -> Verdict {
+        self.monitor.look(|state| state.protocol.verdict(intent))
+    }
+
+    /// Notes that the intent's caller is gone; true if an order of it may exist.
+    pub(crate) fn abandon(self: &Arc<Self>, intent: IntentNo) -> bool {
+        self.with(|state, now, effects| {
+            effects.extend(state.protocol.step(now, Event::Abandoned(intent)));
+            state.protocol.is_sent(intent)
+        })
+    }
+
+    pub(crate) fn candidates(&self, intent: IntentNo) -> Vec<String> {
+        self.monitor.look(|state| state.protocol.candidates(intent))
+    }
+
+    /// Waits until the call that sends an intent has something to do.
+    pub(crate) async fn decided(&self, intent: IntentNo) -> Verdict {
+        self.verdict_when(intent, |verdict| *verdict != Verdict::Pending).await
+    }
+
+    /// Waits until an intent that another call sends is decided for good.
+    pub(crate) async fn ended(&self, intent: IntentNo) -> Verdict {
+        self.verdict_when(intent, |verdict| !matches!(verdict, Verdict::Pending | Verdict::Resend)).await
+    }
+
+    async fn verdict_when(&self, intent: IntentNo, wanted: impl Fn(&Verdict) -> bool + Unpin) -> Verdict {
+        let about = About::Intent(intent);
+        self.monitor.wait(about, |state| Some(state.protocol.verdict(intent)).filter(&wanted)).await
+    }
+
+    /// Waits while an equal order of a gone caller is in doubt, at most for the [twin
+    /// hold](crate::Settings::duplicate_hold).
+    ///
+    /// Such a call is most likely a repetition by hand.
+    pub(crate) async fn orphaned_twin(&self, order: &OrderRequest) -> Result<(), OrderRefused> {
+        let twin = || self.monitor.look(|state| state.protocol.orphaned_twin(order));
+        let Some(mut found) = twin() else { return Ok(()) };
+        let all_ended = async {
+            loop {
+                self.ended(found).await;
+                match twin() {
+                    Some(another) => found = another,
+                    None => return,
+                }
+            }
+        };
+        self.within(self.settings.duplicate_hold, all_ended).await.ok_or(OrderRefused::TwinInDoubt)
+    }
+
+    /// Returns the future's result, or `None` if it takes longer than this.
+    pub(crate) async fn within<T>(&self, patience: Duration, future: impl Future<Output = T>) -> Option<T> {
+        let clock = self.monitor.clock();
+        clock.until(clock.now().saturating_add(patience), future).await
+    }
+
+    pub(crate) fn in_flight(&self) -> usize {
+        self.monitor.look(|state| state.protocol.in_flight())
+    }
+
+    pub(crate) fn in_doubt(&self) -> usize {
+        self.monitor.look(|state| state.protocol.in_doubt())
+    }
+
+    /// Waits until nothing is in flight or in doubt, then reads once more for orders that appeared late.
+    pub(crate) async fn drain(self: &Arc<Self>) {
+        // Without a known path to the list nothing was sent, and doubts of an earlier process cannot be resolved.
+        if self.monitor.look(|state| state.starter.is_none()) {
+            return;
+        }
+        self.until(|protocol| protocol.in_doubt() == 0 && protocol.in_flight() == 0).await;
+        self.step(Event::LastLook);
+        // Orders that this look contradicts are searched for, too.
+        self.until(|protocol| !protocol.awaits_last_look() && protocol.in_doubt() == 0).await;
+    }
+
+    /// Notes that the tracker's last owner is gone: the poller ends when nothing is in doubt.
+    pub(crate) fn disown(&self) {
+        self.monitor.disown();
+    }
+
+    async fn until(&self, done: impl Fn(&OrderProtocol) -> bool + Unpin) {
+        self.monitor.wait(About::Change, |state| done(&state.protocol).then_some(())).await;
+    }
+
+    fn step(self: &Arc<Self>, event: Event) {
+        self.with(|state, now, effects| effects.extend(state.protocol.step(now, event)));
+    }
+
+    /// Runs `action` under the lock, then carries out its effects.
+    fn with<T>(self: &Arc<Self>, action: impl FnOnce(&mut State, Duration, &mut Effects) -> T) -> T {
+        let (result, aftermath) = self.monitor.enter(|state, now, effects| {
+            let result = action(state, now, effects);
+            state.let_go_of_tokens(now, effects);
+            self.note_effects(&state.protocol, effects.as_slice());
+            result
+        });
+        // Outside the lock: a log subscriber may ask the tracker.
+        for event in aftermath.reports {
+            trace(self.name.as_str(), &event);
+            // There may be no receiver.
+            let _ = self.events.send(event);
+        }
+        // Outside the lock: on a runtime that shuts down, the new task is dropped at once and locks it.
+        if let Some(start) = aftermath.start
+            && !start(Arc::clone(self))
+        {
+            self.monitor.poller_gone();
+        }
+        result
+    }
+}
+
+impl fmt::Debug for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Account").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,42 @@
+//! Waits for a list that confirms a refusal.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use super::Account;
+use crate::{numbers::IntentNo, tracker::shared_protocol::About};
+
+/// A wait until an intent's refusal is confirmed or in doubt. Dropping it has no effect.
+pub(crate) struct Checked {
+    account: Arc<Account>,
+    intent: IntentNo,
+    place: Option<u64>,
+}
+
+impl Account {
+    /// Returns the wait for the check of an intent's refusal, if one is due.
+    pub(crate) fn check(self: &Arc<Self>, intent: IntentNo) -> Option<Checked> {
+        let awaited = self.monitor.look(|state| state.protocol.awaits_check(intent));
+        awaited.then(|| Checked { account: self.clone(), intent, place: None })
+    }
+}
+
+impl Future for Checked {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let Self { account, intent, place } = &mut *self;
+        account.monitor.poll_wait(About::Intent(*intent), place, cx, |state| {
+            (!state.protocol.awaits_check(*intent)).then_some(())
+        })
+    }
+}
+
+impl Drop for Checked {
+    fn drop(&mut self) {
+        self.account.monitor.stop_waiting(About::Intent(self.intent), self.place);
+    }
+}

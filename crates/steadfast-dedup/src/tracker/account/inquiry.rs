@@ -1,0 +1,59 @@
+//! Answers questions about an account, and takes in reports, besides the orders themselves.
+
+use std::sync::Arc;
+
+use steadfast_spec::OrderRecord;
+
+use super::Account;
+use crate::{
+    numbers::{IntentNo, Session, TradingDay},
+    protocol::{
+        event::Event,
+        manual::{InvalidRuling, Ruling},
+        tally::Tally,
+        trace::Step,
+    },
+    tracker::shared_protocol::About,
+};
+
+impl Account {
+    pub(crate) fn tally(&self) -> Tally {
+        self.monitor.look(|state| state.protocol.tally.clone())
+    }
+
+    pub(crate) fn trace(&self) -> Vec<Step> {
+        self.monitor.look(|state| state.protocol.steps.clone()).unwrap_or_default()
+    }
+
+    pub(crate) fn rule(self: &Arc<Self>, intent: IntentNo, ruling: Ruling) -> Result<(), InvalidRuling> {
+        self.with(|state, now, effects| {
+            state.protocol.check_ruling(intent, &ruling)?;
+            let ruled = self.noted(Event::Ruled { intent, ruling });
+            effects.extend(state.protocol.step(now, ruled));
+            Ok(())
+        })
+    }
+
+    /// Waits for the lock, so that a send being decided now is recorded.
+    pub(crate) fn pass_lock(&self) {
+        self.monitor.look(|_| ());
+    }
+
+    /// Takes in a list that a caller read, if the day on which it was asked for still goes on.
+    pub(crate) fn overhear(self: &Arc<Self>, day: TradingDay, session: Session, records: Vec<OrderRecord>) {
+        self.with(|state, now, effects| {
+            // There may have been no order and no read today.
+            state.tell_time(&self.settings, now, effects);
+            if day != state.time.today() {
+                return;
+            }
+            effects.extend(state.protocol.step(now, Event::Overheard { session, records }));
+        });
+    }
+
+    /// Waits until an intent has its turn among others of its instrument and side.
+    pub(crate) async fn turn(&self, intent: IntentNo) {
+        let about = About::Intent(intent);
+        self.monitor.wait(about, |state| state.protocol.has_turn(intent).then_some(())).await;
+    }
+}

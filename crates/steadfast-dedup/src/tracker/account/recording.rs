@@ -1,0 +1,150 @@
+//! Writes an account's journal, and replays it.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
+
+use http::{HeaderMap, HeaderValue, header};
+use steadfast_spec::ext::{self, Stamp};
+use tokio::time::timeout;
+
+use super::{Account, Starter};
+use crate::{
+    journal::{Durable, Entry, Recorder},
+    numbers::{AttemptNo, IntentNo, Session},
+    protocol::{
+        event::{Effect, Event},
+        order_protocol::OrderProtocol,
+        resolution::{Reason, Unresolved, Verdict},
+    },
+    tracker::recovery::{RecoveredOrder, Replay},
+};
+
+/// How long a caller waits for a found order to be durable.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+impl Account {
+    /// Replays the journal and continues it. Returns the orders in doubt, and those of days that are over.
+    pub(crate) fn replay<'a>(
+        &mut self,
+        recorder: Recorder,
+        entries: impl IntoIterator<Item = &'a Entry>,
+    ) -> (Vec<RecoveredOrder>, Vec<RecoveredOrder>) {
+        let now = self.monitor.clock().now();
+        let entries: Vec<_> = entries.into_iter().collect();
+        let state = self.monitor.get_mut();
+        let today = state.time.resume(entries.iter().filter_map(|entry| entry.record.day()).max());
+        let replay = Replay::of(entries, today);
+        state.protocol = OrderProtocol::new(self.settings.clone(), replay.first);
+        state.next_intent = replay.next_intent;
+        // Its history says which day it begins with.
+        state.protocol.step(now, Event::EpochBegan(replay.first));
+        for event in replay.events {
+            // There are no listeners yet, and these events are in the journal already.
+            state.protocol.step(now, event);
+        }
+        let mut in_doubt = Vec::new();
+        for (intent, (name, order)) in replay.orders {
+            let verdict = state.protocol.verdict(intent);
+            if matches!(verdict, Verdict::Pending | Verdict::Unresolved(_)) {
+                let account = self.name.clone();
+                in_doubt.push(RecoveredOrder { account, intent, name, order, verdict });
+            }
+        }
+        self.recorder = Some(recorder);
+        (in_doubt, replay.left)
+    }
+
+    /// Opens an attempt, or refuses it: an intent that is in doubt is not sent.
+    ///
+    /// With a journal it must be durable before it leaves.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        intent: IntentNo,
+        session: Session,
+    ) -> Option<(AttemptNo, Option<Durable>)> {
+        self.with(|state, now, effects| {
+            let attempt = state.protocol.next_attempt(intent, session)?;
+            effects.extend(state.protocol.step(now, Event::Begun { attempt, session }));
+            let durable = self.recorder.as_ref().and_then(|recorder| {
+                let (name, order) = state.protocol.asked(intent)?;
+                Some(recorder.begun(attempt, session, state.protocol.epoch, name, order))
+            });
+            Some((attempt, durable))
+        })
+    }
+
+    /// Returns the session that a request is sent in.
+    ///
+    /// A token's generation counts within one process; a journal needs a name that outlives it.
+    pub(crate) fn session_of(&self, headers: &HeaderMap, extensions: &http::Extensions) -> Session {
+        match &self.recorder {
+            Some(recorder) => recorder.session_of(headers),
+            None => match ext::TokenGeneration::of(extensions) {
+                Some(generation) => Session::new(Some(*generation)),
+                // No layer counts the tokens here, and two of them may be accepted at once.
+                None => headers.get(header::AUTHORIZATION).map_or_else(Session::default, hashed),
+            },
+        }
+    }
+
+    /// Starts the reads that are due, unless a poller runs already.
+    pub(crate) fn resume(self: &Arc<Self>, starter: impl FnOnce() -> Option<Starter>) -> bool {
+        let known = self.start_with(starter);
+        self.step(Event::Tick);
+        known
+    }
+
+    /// Waits until an order of an earlier process is decided.
+    pub(crate) async fn recovered(&self, intent: IntentNo) -> Verdict {
+        self.until(|protocol| !matches!(protocol.verdict(intent), Verdict::Pending | Verdict::Resend)).await;
+        self.recovered_now(intent)
+    }
+
+    /// Returns how an order of an earlier process stands.
+    pub(crate) fn recovered_now(&self, intent: IntentNo) -> Verdict {
+        match self.verdict(intent) {
+            // An order that was in doubt and is forgotten may still exist.
+            Verdict::NotPlaced => Verdict::Unresolved(Unresolved::new(Reason::EpochChanged, Vec::new())),
+            verdict => verdict,
+        }
+    }
+
+    /// Waits until a found order is durable, before its caller is told.
+    ///
+    /// Otherwise the next process would have to find it again, and might take the other one of two equal orders. A
+    /// journal that is slow or has failed delays no caller for long.
+    pub(crate) async fn written(&self) {
+        if let Some(recorder) = &self.recorder {
+            let _ = timeout(PATIENCE, recorder.flush()).await;
+        }
+    }
+
+    /// Writes an event to the journal, if it must outlive the process, and returns it for the protocol.
+    pub(super) fn noted(&self, event: Event) -> Event {
+        if let Some(recorder) = &self.recorder {
+            recorder.event(&event);
+        }
+        event
+    }
+
+    pub(super) fn note_effects(&self, protocol: &OrderProtocol, effects: &[Effect]) {
+        let Some(recorder) = &self.recorder else { return };
+        // Lists seen on a day on which no order may leave tell nothing about that day.
+        let is_void = self.settings.refuse_disputed_day && self.is_disputed(protocol);
+        for effect in effects {
+            if is_void && matches!(effect, Effect::Seen { .. }) {
+                continue;
+            }
+            recorder.effect(effect, protocol);
+        }
+    }
+}
+
+/// Returns the session of a token without a generation, hashed with a key of this process alone.
+fn hashed(token: &HeaderValue) -> Session {
+    static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    Session::hashed(KEY.hash_one(token.as_bytes()))
+}

@@ -1,0 +1,61 @@
+//! The kill switch.
+
+use std::sync::Arc;
+
+use super::OrderTracker;
+use crate::tracker::halt::{Halt, Run};
+
+impl OrderTracker {
+    /// Stops all new orders and changes of orders, in every account, until [`resume`](Self::resume).
+    ///
+    /// 1. When this returns, every order that left before is on record as sent. From then on none leaves, not even
+    ///    one that waits in a queue, or a resend. This is decided where the transport polls the body, and costs
+    ///    nothing.
+    /// 2. They are refused with [`OrderRefused::Halted`](crate::OrderRefused::Halted), and nothing of them is sent.
+    ///    An order that was asked for before the halt and has not left does not leave later either, even after a
+    ///    resume.
+    /// 3. Everything else goes on: cancels, reads, logins, and the search for orders in doubt. One that is found
+    ///    absent is not sent again; it ends as [`Reason::NotObserved`](crate::Reason::NotObserved).
+    ///
+    /// A change (`Endpoint::ModifyOrder`) is refused like an order: it can make an order larger, or marketable. To
+    /// get out of a position, cancel the open orders, or resume.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use steadfast_dedup::OrderTracker;
+    ///
+    /// let tracker = OrderTracker::default();
+    /// tracker.halt();
+    /// assert!(tracker.is_halted());
+    /// tracker.resume();
+    /// assert!(!tracker.is_halted());
+    /// ```
+    pub fn halt(&self) {
+        self.shared.halt.halt();
+        // A send that was let go before the switch is recorded once its account's lock is free again.
+        self.accounts().iter().for_each(|account| account.pass_lock());
+        tracing::warn!("orders halted");
+    }
+
+    /// Lets orders leave again that are asked for from now on.
+    pub fn resume(&self) {
+        self.shared.halt.resume();
+        tracing::warn!("orders resumed");
+    }
+
+    /// True between [`halt`](Self::halt) and [`resume`](Self::resume).
+    #[must_use]
+    pub fn is_halted(&self) -> bool {
+        self.shared.halt.run().is_none()
+    }
+
+    /// Returns the run that a call made now belongs to; `None` while everything is halted.
+    pub(crate) fn run(&self) -> Option<Run> {
+        self.shared.halt.run()
+    }
+
+    pub(crate) fn switch(&self) -> Arc<Halt> {
+        self.shared.halt.clone()
+    }
+}

@@ -1,0 +1,138 @@
+//! Writes a tracker's journal, and replays it.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, atomic::AtomicBool},
+};
+
+use steadfast_spec::ext;
+use tokio::sync::broadcast;
+
+use super::{EVENTS, OrderTracker, Shared};
+use crate::{
+    journal::{Entry, Journal, Recorder},
+    protocol::event::OrderEvent,
+    settings::Settings,
+    tracker::{account::Account, halt::Halt, recovery::RecoveredOrder, sync::Mutex},
+};
+
+/// The journal, and the orders found in it.
+pub(super) struct Written {
+    journal: Arc<dyn Journal>,
+    /// In doubt when the process began, and searched for since.
+    in_doubt: Vec<(Arc<Account>, RecoveredOrder)>,
+    /// In doubt on a day that is over: they cannot be resolved any more.
+    left: Vec<RecoveredOrder>,
+}
+
+impl Written {
+    pub(super) fn recorder(&self, account: &ext::Account) -> Recorder {
+        Recorder::new(self.journal.clone(), account.clone())
+    }
+}
+
+impl OrderTracker {
+    /// Returns a tracker that continues a journal and writes what must outlive the process to it.
+    ///
+    /// Every order that earlier processes left in doubt is searched for, for the whole settle time again, and never
+    /// sent. The search starts when [`recover`](Self::recover) is awaited, or when the account's first order is
+    /// placed.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use steadfast_dedup::{OrderTracker, Settings, journal::FileJournal};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("orders.journal");
+    /// let tracker = OrderTracker::journaled(Settings::default(), FileJournal::open(path)?);
+    /// assert_eq!(tracker.in_doubt(), 0);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn journaled(settings: Settings, journal: impl Journal + 'static) -> Self {
+        let journal: Arc<dyn Journal> = Arc::new(journal);
+        let settings = Arc::new(settings);
+        let events = broadcast::channel(EVENTS).0;
+        let halt = Arc::<Halt>::default();
+        let mut entries: BTreeMap<ext::Account, Vec<Entry>> = BTreeMap::new();
+        for entry in journal.recover() {
+            entries.entry(entry.account.clone()).or_default().push(entry);
+        }
+        let (mut accounts, mut in_doubt, mut left) = (HashMap::new(), Vec::new(), Vec::new());
+        for (name, entries) in entries {
+            let mut account = Account::new(name.clone(), settings.clone(), halt.clone(), events.clone());
+            let recorder = Recorder::new(journal.clone(), name.clone());
+            let (doubts, lost) = account.replay(recorder, &entries);
+            let account = Arc::new(account);
+            in_doubt.extend(doubts.into_iter().map(|order| (account.clone(), order)));
+            left.extend(lost);
+            accounts.insert(name, account);
+        }
+        let written = Some(Written { journal, in_doubt, left });
+        Self::with((*settings).clone(), accounts, written, events, halt)
+    }
+
+    pub(super) fn with(
+        settings: Settings,
+        accounts: HashMap<ext::Account, Arc<Account>>,
+        written: Option<Written>,
+        events: broadcast::Sender<OrderEvent>,
+        halt: Arc<Halt>,
+    ) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                settings: Arc::new(settings),
+                accounts: Mutex::new(accounts),
+                guarded: AtomicBool::new(false),
+                halt,
+                events,
+                written,
+            }),
+        }
+    }
+
+    /// Returns the orders that earlier processes left in doubt, with their present verdicts.
+    #[must_use]
+    pub fn recovered(&self) -> Vec<RecoveredOrder> {
+        let Some(written) = &self.shared.written else { return Vec::new() };
+        let looked_for = written.in_doubt.iter().map(|(account, order)| {
+            let verdict = account.recovered_now(order.intent);
+            RecoveredOrder { verdict, ..order.clone() }
+        });
+        written.left.iter().cloned().chain(looked_for).collect()
+    }
+
+    /// Waits until every order that earlier processes left in doubt is decided, then returns them.
+    ///
+    /// The list must be read meanwhile: a request marked with [`Recover`](crate::Recover), or any order of the
+    /// account, shows the path to it.
+    pub async fn recover(&self) -> Vec<RecoveredOrder> {
+        if let Some(written) = &self.shared.written {
+            for (account, order) in &written.in_doubt {
+                account.recovered(order.intent).await;
+            }
+        }
+        self.recovered()
+    }
+
+    /// Waits until every such order of one account is decided.
+    pub(crate) async fn recovered_of(&self, account: &Arc<Account>) {
+        let Some(written) = &self.shared.written else { return };
+        for (_, order) in written.in_doubt.iter().filter(|(of, _)| Arc::ptr_eq(of, account)) {
+            account.recovered(order.intent).await;
+        }
+    }
+
+    /// Waits until everything that was written is durable. A failed journal has reported its error already.
+    pub(super) async fn flush(&self) {
+        if let Some(written) = &self.shared.written {
+            drop(written.journal.flush().await);
+        }
+    }
+
+    /// Returns the salt that sessions are hashed with, which gives them a name in the journal.
+    pub(crate) fn salt(&self) -> Option<[u8; 16]> {
+        self.shared.written.as_ref().map(|written| written.journal.salt())
+    }
+}

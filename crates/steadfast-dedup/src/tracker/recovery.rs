@@ -1,0 +1,264 @@
+//! Reports what earlier processes left in doubt, and how it ended.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use steadfast_spec::{OrderRequest, Outcome, ext};
+
+use crate::{
+    journal::{Entry, Record},
+    numbers::{AttemptNo, IntentNo, TradingDay},
+    protocol::{
+        event::Event,
+        order_protocol::OrderProtocol,
+        resolution::{Reason, Unresolved, Verdict},
+    },
+};
+
+/// An order that an earlier process left in doubt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RecoveredOrder {
+    /// The account.
+    pub account: ext::Account,
+    /// The order's number.
+    pub intent: IntentNo,
+    /// The caller's own name for it.
+    pub name: Option<ext::IntentId>,
+    /// The order.
+    pub order: Arc<OrderRequest>,
+    /// How it stands now. It is never sent again.
+    pub verdict: Verdict,
+}
+
+/// Marks a request as a search for the orders that earlier processes left in doubt.
+///
+/// The request is one of the order list. The [`Dedup`](crate::Dedup) service does not send it. It reads the list
+/// itself until every such order is decided, and then answers with an empty 204. Orders in doubt are also searched
+/// for without it, once the account's first order shows the path to its list.
+///
+/// # Cancellation
+///
+/// Dropping its future does not stop the reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recover;
+
+/// Returns the orders without an end in a journal: in doubt, or unresolved for the last written reason.
+///
+/// Asks no service. For programs that [read](crate::journal::FileJournal::read) a journal without opening it.
+#[must_use]
+pub fn unresolved(entries: &[Entry]) -> Vec<RecoveredOrder> {
+    let mut open: BTreeMap<(ext::Account, IntentNo), Overdue> = BTreeMap::new();
+    // Ended by an answer or a list that may be contradicted later.
+    let mut ended: BTreeMap<(ext::Account, IntentNo), Overdue> = BTreeMap::new();
+    for Entry { account, record } in entries {
+        let of = |intent: IntentNo| (account.clone(), intent);
+        match record {
+            Record::Begun { attempt, name, order, .. } => {
+                let (account, intent, verdict) = (account.clone(), attempt.intent, Verdict::Pending);
+                let (name, order) = (name.clone(), order.clone());
+                let order = RecoveredOrder { account, intent, name, order, verdict };
+                open.extend(ended.remove_entry(&of(intent)));
+                let overdue = open.entry(of(intent)).or_insert_with(|| Overdue::new(order.clone()));
+                overdue.order = order;
+                overdue.standing.insert(attempt.index);
+            }
+            Record::Closed { attempt, outcome, .. } => {
+                let key = of(attempt.intent);
+                if open.get_mut(&key).is_some_and(|overdue| overdue.is_over(*attempt, outcome)) {
+                    ended.extend(open.remove_entry(&key));
+                }
+            }
+            Record::Found { intent, .. } => ended.extend(open.remove_entry(&of(*intent))),
+            Record::Ruled { intent, .. } => {
+                open.remove(&of(*intent));
+            }
+            Record::Unresolved { intent, reason, candidates } => {
+                open.extend(ended.remove_entry(&of(*intent)));
+                let reason = Reason::ALL.into_iter().find(|known| known.as_str() == reason);
+                if let (Some(overdue), Some(reason)) = (open.get_mut(&of(*intent)), reason) {
+                    overdue.order.verdict = Verdict::Unresolved(Unresolved::new(reason, candidates.clone()));
+                }
+            }
+            Record::Seen { .. } => {}
+        }
+    }
+    open.into_values().map(|overdue| overdue.order).collect()
+}
+
+/// How an account's protocol gets to where the journal ends.
+#[derive(Debug, Default)]
+pub(crate) struct Replay {
+    pub(crate) events: Vec<Event>,
+    /// The day that the protocol begins with: the one before today, if anything of it is known.
+    pub(crate) first: TradingDay,
+    /// Every order of this day and of the one before.
+    pub(crate) orders: BTreeMap<IntentNo, (Option<ext::IntentId>, Arc<OrderRequest>)>,
+    /// Undecided orders of earlier days.
+    pub(crate) left: Vec<RecoveredOrder>,
+    pub(crate) next_intent: u64,
+}
+
+impl OrderProtocol {
+    /// Returns the name and the order that a caller asked for.
+    pub(crate) fn asked(&self, intent: IntentNo) -> Option<(Option<ext::IntentId>, Arc<OrderRequest>)> {
+        self.intents.get(&intent).map(|intent| (intent.name.clone(), intent.order.clone()))
+    }
+}
+
+impl Replay {
+    /// Replays one account's entries as of today.
+    ///
+    /// Yesterday is replayed as well: its names count while midnight is near, and orders it lost may be listed today.
+    /// Entries of a later day were written by a clock that ran ahead, and count as today's.
+    pub(crate) fn of<'a>(entries: impl IntoIterator<Item = &'a Entry>, today: TradingDay) -> Self {
+        let yesterday = TradingDay(today.0.saturating_sub(1));
+        let mut replay = Self { first: yesterday, ..Self::default() };
+        let mut turned = false;
+        // Sends that placed nothing may have been dropped from the journal: number the others again.
+        let mut indices: BTreeMap<AttemptNo, usize> = BTreeMap::new();
+        let mut counts: BTreeMap<IntentNo, usize> = BTreeMap::new();
+        let mut others: BTreeMap<IntentNo, Overdue> = BTreeMap::new();
+        // Those of them whose end may be contradicted later.
+        let mut ended: BTreeMap<IntentNo, Overdue> = BTreeMap::new();
+        for entry in entries {
+            let events = &mut replay.events;
+            if !turned && entry.record.day().is_some_and(|day| day >= today) {
+                turned = true;
+                events.push(Event::EpochBegan(today));
+            }
+            match entry.record.clone() {
+                Record::Begun { attempt, day, name, order, .. } if day < yesterday => {
+                    replay.next_intent = replay.next_intent.max(attempt.intent.0.saturating_add(1));
+                    let verdict = Verdict::Unresolved(Unresolved::new(Reason::EpochChanged, Vec::new()));
+                    let (account, intent) = (entry.account.clone(), attempt.intent);
+                    let order = RecoveredOrder { account, intent, name, order, verdict };
+                    let overdue = others.entry(intent).or_insert_with(|| Overdue::new(order));
+                    overdue.standing.insert(attempt.index);
+                }
+                Record::Begun { attempt, session, name, order, .. } => {
+                    let intent = attempt.intent;
+                    replay.next_intent = replay.next_intent.max(intent.0.saturating_add(1));
+                    if replay.orders.insert(intent, (name.clone(), order.clone())).is_none() {
+                        events.push(Event::Opened { intent, order, name });
+                    }
+                    let count = counts.entry(intent).or_default();
+                    indices.insert(attempt, *count);
+                    let attempt = AttemptNo { intent, index: *count };
+                    *count += 1;
+                    // The entry's place is the earliest position at which it can have left.
+                    events.extend([Event::Begun { attempt, session }, Event::Sent(attempt)]);
+                }
+                Record::Closed { attempt, outcome, answer } => {
+                    if let Some(&index) = indices.get(&attempt) {
+                        let attempt = AttemptNo { intent: attempt.intent, index };
+                        events.push(Event::Closed { attempt, outcome, answer });
+                    } else if others.get_mut(&attempt.intent).is_some_and(|it| it.is_over(attempt, &outcome))
+                    {
+                        ended.extend(others.remove_entry(&attempt.intent));
+                    }
+                }
+                Record::Found { intent, order_id, status } => {
+                    if replay.orders.contains_key(&intent) {
+                        events.push(Event::Found { intent, order_id, status });
+                    }
+                    ended.extend(others.remove_entry(&intent));
+                }
+                // This also withdraws an acknowledgement that is not believed any more.
+                Record::Unresolved { intent, .. } => {
+                    if replay.orders.contains_key(&intent) {
+                        events.push(Event::Disbelieved(intent));
+                    }
+                    others.extend(ended.remove_entry(&intent));
+                }
+                // A user's ruling counts as much as a list.
+                Record::Ruled { intent, order_id } => {
+                    if let (true, Some(order_id)) = (replay.orders.contains_key(&intent), order_id) {
+                        events.push(Event::Found { intent, order_id, status: None });
+                    }
+                    others.remove(&intent);
+                }
+                Record::Seen { session, day, order_ids, complete }
+                    if day >= today || (day == yesterday && !turned) =>
+                {
+                    events.push(Event::Known { session, order_ids, complete });
+                }
+                Record::Seen { .. } => {}
+            }
+        }
+        // The day first: orders lost on the one before are no longer in doubt.
+        replay.events.extend((!turned).then_some(Event::EpochBegan(today)));
+        replay.events.push(Event::Restarted);
+        replay.left = others.into_values().map(|overdue| overdue.order).collect();
+        replay
+    }
+}
+
+/// An undecided order.
+struct Overdue {
+    order: RecoveredOrder,
+    /// Sends that may have placed it.
+    standing: BTreeSet<usize>,
+}
+
+impl Overdue {
+    fn new(order: RecoveredOrder) -> Self {
+        Self { order, standing: BTreeSet::new() }
+    }
+
+    /// True if this answer ends the order. A refusal says nothing about earlier sends.
+    fn is_over(&mut self, attempt: AttemptNo, outcome: &Outcome) -> bool {
+        match outcome {
+            Outcome::Accepted { order_id } => order_id.is_some(),
+            outcome if outcome.is_not_executed() => {
+                self.standing.remove(&attempt.index);
+                self.standing.is_empty()
+            }
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use steadfast_spec::Resend;
+
+    use super::*;
+    use crate::{numbers::Session, protocol::event::Answer};
+
+    fn entries(outcomes: &[Outcome]) -> Vec<Entry> {
+        let fields =
+            [("symId", "S"), ("qty", "1"), ("side", "buy"), ("type", "market"), ("product", "intraday")];
+        let order =
+            Arc::new(OrderRequest::from_fields(fields.into_iter().chain([("validity", "day")])).unwrap());
+        let sends = outcomes.iter().enumerate().flat_map(|(index, outcome)| {
+            let attempt = AttemptNo { intent: IntentNo(4), index };
+            let (session, day) = (Session::default(), TradingDay(1));
+            let begun = Record::Begun { attempt, session, day, name: None, order: order.clone() };
+            [begun, Record::Closed { attempt, outcome: outcome.clone(), answer: Answer::Status(400) }]
+        });
+        sends.map(|record| Entry { account: ext::Account::default(), record }).collect()
+    }
+
+    #[test]
+    fn a_refused_second_send_does_not_end_yesterdays_doubt() {
+        let lost = Outcome::Unknown { resend: Resend::AfterAbsence };
+        let acknowledged = Outcome::Accepted { order_id: Some("o".into()) };
+        for (outcomes, left) in [
+            // A regression: its refusal once ended the first send's doubt too, and the order was not reported any
+            // more.
+            (&[lost.clone(), Outcome::Rejected][..], 1),
+            (&[lost.clone(), Outcome::NotSent], 1),
+            (&[lost.clone(), Outcome::NotExecuted], 1),
+            (&[Outcome::Accepted { order_id: None }], 1),
+            (&[Outcome::NotExecuted, lost.clone()], 1),
+            (&[Outcome::NotExecuted, Outcome::Rejected], 0),
+            (&[lost, acknowledged], 0),
+        ] {
+            let entries = entries(outcomes);
+            assert_eq!(Replay::of(&entries, TradingDay(3)).left.len(), left, "{outcomes:?}");
+        }
+    }
+}

@@ -1,0 +1,325 @@
+#[cfg(all(test, shuttle))]
+mod schedules;
+
+use std::{
+    collections::BTreeMap,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use crate::{
+    numbers::IntentNo,
+    protocol::{
+        event::{Effect, OrderEvent},
+        order_protocol::{OrderProtocol, Purpose, Wake},
+    },
+    tracker::{
+        account::{Joined, Starter, Timekeeper, Tokens},
+        sync::{Clock, Mutex},
+    },
+};
+
+/// How often the poller asks when the trading day ends: a wall clock may be set, or run on while the machine sleeps.
+const DAY_ASKED_EVERY: Duration = Duration::from_secs(20);
+
+/// An account's protocol behind its one lock, with the wakers of the calls and the poller that wait for it.
+///
+/// A waiter checks and leaves its waker under one lock; a step of the protocol takes the wakers that it concerns
+/// under the same lock. So no change falls between a check and the wait, and a dropped wait leaves nothing. Whether
+/// the poller must be started or woken is decided there, too. The monitor starts and reports nothing itself: its
+/// caller does that without the lock, so a model checker can run the monitor under every order of threads.
+pub(crate) struct Monitor {
+    clock: Clock,
+    state: Mutex<State>,
+}
+
+/// The data behind the lock.
+pub(crate) struct State {
+    pub(crate) protocol: OrderProtocol,
+    pub(crate) next_intent: u64,
+    pub(crate) next_read: u64,
+    /// How the poller is started, once a request has shown the path to the list.
+    pub(crate) starter: Option<Starter>,
+    pub(crate) tokens: Tokens,
+    pub(crate) time: Timekeeper,
+    pub(crate) joined: Joined,
+    poller: Poller,
+    /// False once no owner is left who could be told of an order that appears late.
+    owned: bool,
+    waiting: BTreeMap<(About, u64), Waker>,
+    next_place: u64,
+}
+
+/// The state of the one task that reads the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Poller {
+    Absent,
+    /// It looks at the plan before it sleeps.
+    Awake,
+    /// Until this is due, or something else is.
+    Asleep(Wake),
+}
+
+/// The effects of one or more steps, in order.
+#[derive(Default)]
+pub(crate) struct Effects(Vec<Effect>);
+
+impl Effects {
+    /// Adds the effects of one step. The first non-empty list is kept without a copy.
+    pub(crate) fn extend(&mut self, more: Vec<Effect>) {
+        if self.0.is_empty() {
+            self.0 = more;
+        } else {
+            self.0.extend(more);
+        }
+    }
+
+    pub(crate) fn as_slice(&self) -> &[Effect] {
+        &self.0
+    }
+}
+
+/// The subject of a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum About {
+    /// The poller's plan.
+    Plan,
+    /// Any change.
+    Change,
+    /// A decision about an intent.
+    Intent(IntentNo),
+}
+
+/// The poller's next action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plan {
+    Read(Purpose),
+    Tick,
+    SleepUntil(Duration),
+    /// Nothing is due: the poller ends, and is started again when something is.
+    End,
+}
+
+/// The work that is left after a step, to be done without the lock.
+#[must_use]
+pub(crate) struct Aftermath {
+    pub(crate) reports: Vec<OrderEvent>,
+    /// How the poller is started, if it must be; the receiver of this starts it.
+    pub(crate) start: Option<Starter>,
+}
+
+impl Monitor {
+    pub(crate) fn new(protocol: OrderProtocol, time: Timekeeper) -> Self {
+        let state = State {
+            protocol,
+            next_intent: 0,
+            next_read: 0,
+            starter: None,
+            tokens: Tokens::default(),
+            time,
+            joined: Joined::default(),
+            poller: Poller::Absent,
+            owned: true,
+            waiting: BTreeMap::new(),
+            next_place: 0,
+        };
+        Self { clock: Clock::start(), state: Mutex::new(state) }
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    pub(crate) fn get_mut(&mut self) -> &mut State {
+        self.state.get_mut()
+    }
+
+    /// Looks at the state without a change that any waiter needs to see.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
+        look(&mut self.state.lock())
+    }
+
+    /// Runs `action` under the lock, and wakes the waiters that its effects concern.
+    pub(crate) fn enter<T>(
+        &self,
+        action: impl FnOnce(&mut State, Duration, &mut Effects) -> T,
+    ) -> (T, Aftermath) {
+        let (mut effects, mut reports, mut woken) = (Effects::default(), Vec::new(), Vec::new());
+        let mut state = self.state.lock();
+        // Read under the lock, so that instants enter the protocol in order.
+        let now = self.clock.now();
+        let result = action(&mut state, now, &mut effects);
+        for effect in effects.0 {
+            match effect {
+                Effect::Decided(intent) => state.take(About::Intent(intent), &mut woken),
+                Effect::Report(event) => reports.push(event),
+                Effect::Seen { .. } => {}
+            }
+        }
+        state.take(About::Change, &mut woken);
+        let start = state.rouse(&mut woken);
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+        (result, Aftermath { reports, start })
+    }
+
+    /// Returns the poller's next action; `day_left` returns how much of the trading day is left.
+    pub(crate) fn plan(&self, day_left: impl FnOnce(&State) -> Duration) -> Plan {
+        let mut state = self.state.lock();
+        let now = self.clock.now();
+        if state.protocol.is_watching() {
+            // Asked each time: a wall clock may be set.
+            let left = day_left(&state);
+            state.protocol.end_day_at(now.saturating_add(left));
+        }
+        let (poller, plan) = match state.next_wake() {
+            // Under the lock: a later step that makes something due starts another poller.
+            None => (Poller::Absent, Plan::End),
+            Some(Wake::Read(at, purpose)) if at <= now => (Poller::Awake, Plan::Read(purpose)),
+            Some(Wake::Tick(at)) if at <= now => (Poller::Awake, Plan::Tick),
+            Some(wake @ (Wake::Read(at, _) | Wake::Tick(at))) => {
+                let asks =
+                    if state.protocol.is_watching() { now.saturating_add(DAY_ASKED_EVERY) } else { at };
+                (Poller::Asleep(wake), Plan::SleepUntil(at.min(asks)))
+            }
+        };
+        state.poller = poller;
+        plan
+    }
+
+    /// Sleeps until `at`, or until something else is due. A change since the plan was made ends it at once.
+    pub(crate) async fn sleep_until(&self, at: Duration) {
+        let due = |state: &mut State| (!matches!(state.poller, Poller::Asleep(_))).then_some(());
+        // In both cases a new plan is made.
+        let _ = self.clock.until(at, self.wait(About::Plan, due)).await;
+    }
+
+    /// Notes that the last owner is gone: doubts are still resolved, but nothing is watched for.
+    pub(crate) fn disown(&self) {
+        let mut woken = Vec::new();
+        let mut state = self.state.lock();
+        state.owned = false;
+        // ## Asleep => Awake
+        //
+        // Its reason to sleep may be gone. Nothing new becomes due, so no poller is started.
+        if matches!(state.poller, Poller::Asleep(_)) {
+            state.poller = Poller::Awake;
+            state.take(About::Plan, &mut woken);
+        }
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// Notes that the poller is gone, with or without work left.
+    pub(crate) fn poller_gone(&self) {
+        self.state.lock().poller = Poller::Absent;
+    }
+
+    /// Waits until `look` finds something; it is asked again after each step about this subject.
+    pub(crate) fn wait<T, F>(&self, about: About, look: F) -> Wait<'_, F>
+    where
+        F: FnMut(&mut State) -> Option<T> + Unpin,
+    {
+        Wait { monitor: self, about, look, place: None }
+    }
+
+    /// Looks once; if it finds nothing, leaves the waker at `place` for this subject.
+    pub(crate) fn poll_wait<T>(
+        &self,
+        about: About,
+        place: &mut Option<u64>,
+        cx: &Context<'_>,
+        look: impl FnOnce(&mut State) -> Option<T>,
+    ) -> Poll<T> {
+        let mut state = self.state.lock();
+        if let Some(found) = look(&mut state) {
+            return Poll::Ready(found);
+        }
+        let place = *place.get_or_insert_with(|| {
+            state.next_place += 1;
+            state.next_place
+        });
+        let waker = state.waiting.entry((about, place)).or_insert_with(|| cx.waker().clone());
+        waker.clone_from(cx.waker());
+        Poll::Pending
+    }
+
+    /// Ends a wait, whose waker is at `place` if it left one.
+    pub(crate) fn stop_waiting(&self, about: About, place: Option<u64>) {
+        if let Some(place) = place {
+            let kept = self.state.lock().waiting.remove(&(about, place));
+            // Without the lock: a waker may hold the last reference to a task.
+            drop(kept);
+        }
+    }
+}
+
+impl State {
+    fn take(&mut self, about: About, woken: &mut Vec<Waker>) {
+        while let Some((&place, _)) = self.waiting.range((about, 0)..=(about, u64::MAX)).next() {
+            woken.extend(self.waiting.remove(&place));
+        }
+    }
+
+    /// Returns the poller's next action and its time.
+    fn next_wake(&self) -> Option<Wake> {
+        let protocol = &self.protocol;
+        let wanted = self.owned
+            || protocol.in_doubt() > 0
+            || protocol.awaits_baseline()
+            || protocol.awaits_checks()
+            || protocol.awaits_last_look();
+        if wanted { protocol.next_wake() } else { None }
+    }
+
+    /// Wakes the poller if its plan has changed, or returns how to start it.
+    fn rouse(&mut self, woken: &mut Vec<Waker>) -> Option<Starter> {
+        let next = self.next_wake();
+        match self.poller {
+            // ## Absent => Awake
+            //
+            // Under the lock, so that it is started once.
+            Poller::Absent if next.is_some() => {
+                let starter = self.starter.clone()?;
+                self.poller = Poller::Awake;
+                return Some(starter);
+            }
+            // ## Asleep => Awake
+            //
+            // Not only when it must wake earlier: it ends when nothing is due any more.
+            Poller::Asleep(until) if next != Some(until) => {
+                self.poller = Poller::Awake;
+                self.take(About::Plan, woken);
+            }
+            Poller::Absent | Poller::Asleep(_) | Poller::Awake => {}
+        }
+        None
+    }
+}
+
+/// A wait for a change of the protocol. Dropping it has no effect.
+pub(crate) struct Wait<'a, F> {
+    monitor: &'a Monitor,
+    about: About,
+    look: F,
+    place: Option<u64>,
+}
+
+impl<T, F> Future for Wait<'_, F>
+where
+    F: FnMut(&mut State) -> Option<T> + Unpin,
+{
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        let this = &mut *self;
+        this.monitor.poll_wait(this.about, &mut this.place, cx, &mut this.look)
+    }
+}
+
+impl<F> Drop for Wait<'_, F> {
+    fn drop(&mut self) {
+        self.monitor.stop_waiting(self.about, self.place);
+    }
+}
