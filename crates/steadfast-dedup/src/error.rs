@@ -87,6 +87,40 @@ pub enum OrderRefused {
     JournalSlow,
 }
 
+/// An order that the service refused without executing it (401, 429), and whose repeat did not leave.
+///
+/// A list that was read after the refusal agrees with it. Its source says why the repeat did not leave.
+pub struct NotRepeated {
+    status: u16,
+    source: BoxError,
+}
+
+impl NotRepeated {
+    pub(crate) fn new(status: u16, source: BoxError) -> Self {
+        Self { status, source }
+    }
+
+    /// Returns the status of the refusal.
+    #[must_use]
+    pub const fn status(&self) -> u16 {
+        self.status
+    }
+}
+
+impl fmt::Display for NotRepeated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "order was refused with {}, not executed, and did not leave again", self.status)
+    }
+}
+
+steadfast_spec::debug_in_one_line!(NotRepeated);
+
+impl Error for NotRepeated {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&*self.source)
+    }
+}
+
 impl fmt::Display for OrderRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Self::JournalAhead(Some(path)) = self {

@@ -77,7 +77,7 @@ mod settings;
 mod tracker;
 
 pub use crate::{
-    error::{InDoubt, OrderRefused, ReadFault},
+    error::{InDoubt, NotRepeated, OrderRefused, ReadFault},
     guard::{
         guarded_body::GuardedBody,
         send_guard::{SendGuard, SendGuardFuture, SendGuardLayer},

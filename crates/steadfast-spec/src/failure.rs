@@ -21,6 +21,7 @@ enum Cause {
     Transport,
     Patience,
     Refusal,
+    Unexecuted,
 }
 
 impl Failure {
@@ -39,6 +40,12 @@ impl Failure {
     /// deadline that cannot be met, a broken rule. Refusals are returned and never retried.
     pub fn refused(source: impl Into<BoxError>) -> Self {
         Self { fate: Fate::NeverLeft, cause: Cause::Refusal, source: source.into() }
+    }
+
+    /// Creates the failure of a request that the service refused without executing it (401, 429), and that was not
+    /// repeated: `source` says why.
+    pub fn unexecuted(source: impl Into<BoxError>) -> Self {
+        Self { fate: Fate::Answered, cause: Cause::Unexecuted, source: source.into() }
     }
 
     /// Returns how far the request got.
@@ -63,6 +70,7 @@ impl Failure {
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         match self.fate {
+            _ if self.cause == Cause::Unexecuted => Outcome::NotExecuted,
             Fate::NeverLeft | Fate::Unprocessed => Outcome::NotSent,
             Fate::Answered | Fate::Lost { .. } => Outcome::Unknown { resend: Resend::AfterAbsence },
         }
@@ -136,6 +144,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match (self.cause, self.fate) {
             (Cause::Refusal, _) => "request refused before it was sent",
+            (Cause::Unexecuted, _) => "request refused by the service, and not executed",
             (_, Fate::NeverLeft) => "request not sent",
             (_, Fate::Unprocessed) => "request not processed",
             (_, Fate::Answered) => "answer could not be read",

@@ -2,7 +2,7 @@ use std::{error::Error as StdError, fmt};
 
 use http::StatusCode;
 use steadfast_auth::{AuthError, AuthErrorKind};
-use steadfast_dedup::{OrderRefused, Reason, Unresolved};
+use steadfast_dedup::{NotRepeated, OrderRefused, Reason, Unresolved};
 use steadfast_limit::Refusal;
 use steadfast_retry::{AttemptTrail, RetriesEnded};
 use steadfast_spec::{
@@ -160,6 +160,8 @@ impl Error {
                 AuthErrorKind::Unavailable => ErrorKind::Unavailable,
                 _ => ErrorKind::Unauthorized,
             }
+        } else if let Some(refused) = find_cause::<NotRepeated>(&*source) {
+            if refused.status() == 401 { ErrorKind::Unauthorized } else { ErrorKind::RateLimited }
         } else if find_cause::<crate::route::InvalidRequest>(&*source).is_some() {
             ErrorKind::InvalidRequest
         } else if let Some(refusal) = find_cause::<OrderRefused>(&*source) {
@@ -186,7 +188,10 @@ impl Error {
             ErrorKind::Unavailable
         };
         let trail = RetriesEnded::find(&*source).map(|ended| ended.trail().clone());
+        let refused = find_cause::<NotRepeated>(&*source);
+        let status = refused.and_then(|refused| StatusCode::from_u16(refused.status()).ok());
         let mut error = Self::new(kind, outcome).because(source);
+        error.0.status = status;
         error.0.unresolved = unresolved;
         error.0.trail = trail;
         error.0.ready_at = match error.refusal() {

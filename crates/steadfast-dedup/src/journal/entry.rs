@@ -66,6 +66,12 @@ pub enum Record {
         /// Its status, as far as shown.
         status: Option<String>,
     },
+    /// A list agreed with every refusal (401, 429) of an order so far. Without it nothing but the service's word says
+    /// that the order is not placed.
+    Confirmed {
+        /// The order's number.
+        intent: IntentNo,
+    },
     /// A user ruled on an order.
     Ruled {
         /// The order's number.
@@ -89,7 +95,11 @@ impl Record {
     pub(crate) fn day(&self) -> Option<TradingDay> {
         match self {
             Self::Begun { day, .. } | Self::Seen { day, .. } => Some(*day),
-            Self::Closed { .. } | Self::Found { .. } | Self::Ruled { .. } | Self::Unresolved { .. } => None,
+            Self::Closed { .. }
+            | Self::Found { .. }
+            | Self::Confirmed { .. }
+            | Self::Ruled { .. }
+            | Self::Unresolved { .. } => None,
         }
     }
 }
@@ -146,6 +156,9 @@ enum Written {
         id: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         status: Option<String>,
+    },
+    Confirmed {
+        intent: u64,
     },
     Ruled {
         intent: u64,
@@ -217,6 +230,7 @@ impl Written {
             Record::Found { intent, order_id, status } => {
                 Self::Found { intent: intent.0, id: order_id, status }
             }
+            Record::Confirmed { intent } => Self::Confirmed { intent: intent.0 },
             Record::Ruled { intent, order_id } => Self::Ruled { intent: intent.0, id: order_id },
             Record::Unresolved { intent, reason, candidates } => {
                 Self::Unresolved { intent: intent.0, reason, candidates }
@@ -260,6 +274,7 @@ impl Written {
             Self::Found { intent, id, status } => {
                 Record::Found { intent: IntentNo(intent), order_id: id, status }
             }
+            Self::Confirmed { intent } => Record::Confirmed { intent: IntentNo(intent) },
             Self::Ruled { intent, id } => Record::Ruled { intent: IntentNo(intent), order_id: id },
             Self::Unresolved { intent, reason, candidates } => {
                 Record::Unresolved { intent: IntentNo(intent), reason, candidates }
@@ -294,6 +309,7 @@ mod tests {
             Record::Found { intent, order_id: String::new(), status: None },
             Record::Unresolved { intent, reason: "near_match".into(), candidates: Vec::new() },
             Record::Unresolved { intent, reason: "no_baseline".into(), candidates: vec!["o".into()] },
+            Record::Confirmed { intent },
             Record::Ruled { intent, order_id: None },
             Record::Ruled { intent, order_id: Some("o".into()) },
         ];

@@ -87,6 +87,12 @@ impl Fold {
                     self.keep(account, Some(attempt.intent), entry);
                 }
             }
+            Record::Confirmed { intent } => {
+                let intent = *intent;
+                if self.intents.contains_key(&(account.clone(), intent)) {
+                    self.keep(account, Some(intent), entry);
+                }
+            }
             Record::Ruled { intent, order_id: None } => {
                 let intent = *intent;
                 self.forget(&account, intent);
@@ -95,6 +101,17 @@ impl Fold {
                 let intent = *intent;
                 let Some(trail) = self.intents.get_mut(&(account.clone(), intent)) else { return };
                 trail.decided = true;
+                if matches!(entry.record, Record::Ruled { .. }) {
+                    // A ruling corrects the one before.
+                    let kept = &mut self.kept;
+                    trail.entries.retain(|at| {
+                        let is_old = matches!(kept.get(at), Some(Entry { record: Record::Ruled { .. }, .. }));
+                        if is_old {
+                            kept.remove(at);
+                        }
+                        !is_old
+                    });
+                }
                 self.keep(account, Some(intent), entry);
             }
             Record::Unresolved { intent, .. } => {

@@ -122,6 +122,9 @@ impl Recorder {
                     }));
                 }
             }
+            Effect::Confirmed(intent) => {
+                self.journal.append(self.entry(Record::Confirmed { intent: *intent }));
+            }
             Effect::Decided(_) => {}
         }
     }

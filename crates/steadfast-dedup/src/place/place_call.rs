@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 use crate::{
-    error::{InDoubt, OrderRefused},
+    error::{InDoubt, NotRepeated, OrderRefused},
     guard::send_guard::outcome_of_order,
     numbers::IntentNo,
     place::body::ResponseBody,
@@ -129,7 +129,9 @@ impl<S> Sender<'_, S> {
         let ticket = self.ticket;
         let account = &ticket.account;
         if within(deadline, account.turn(self.intent)).await.is_none() {
-            return Err(Failure::refused(OrderRefused::KeyBusy).into());
+            // An earlier call may have sent it under the same name.
+            let verdict = account.conclude(self.intent, false);
+            return self.unsent(Failure::refused(OrderRefused::KeyBusy).into(), verdict);
         }
         account.baseline().await;
         self.checked(deadline).await;
@@ -155,6 +157,10 @@ impl<S> Sender<'_, S> {
         // The usual end. Anything else needs the verdict.
         if is_success(&answer) && account.conclude_acknowledged(self.intent) {
             return answer.map(|response| response.map(ResponseBody::service));
+        }
+        // Its repeat did not leave. The caller is told of the refusal before it once a list agrees.
+        if answer.is_err() {
+            self.checked(deadline).await;
         }
         let (mut resent, mut doubted) = (false, false);
         let mut verdict = account.conclude(self.intent, is_refused(&answer));
@@ -196,6 +202,10 @@ impl<S> Sender<'_, S> {
                     return Ok(synthesized(&order_id, "recovered", resolution));
                 }
                 Verdict::Acknowledged { .. } | Verdict::NotPlaced => {
+                    let answer = match answer {
+                        Err(error) => return self.unsent(error, verdict),
+                        answer => answer,
+                    };
                     return answer.map(|mut response| {
                         if resent {
                             response.extensions_mut().insert(Resolution::Resent);
@@ -205,6 +215,22 @@ impl<S> Sender<'_, S> {
                 }
             };
         }
+    }
+
+    /// Returns the error of a call whose last send did not leave. An earlier send that the service refused did leave.
+    fn unsent<RB>(&self, error: BoxError, verdict: Verdict) -> Answered<RB> {
+        Err(match (self.ticket.account.refusal(self.intent), verdict) {
+            (_, Verdict::Pending | Verdict::Resend) => {
+                self.ticket.account.abandon(self.intent);
+                return in_doubt(Err(error), Unresolved::new(Reason::Deadline, Vec::new()));
+            }
+            (_, Verdict::Unresolved(unresolved)) => return in_doubt(Err(error), unresolved),
+            (Some((_, false)), _) => {
+                return in_doubt(Err(error), Unresolved::new(Reason::Deadline, Vec::new()));
+            }
+            (Some((status, true)), _) => Failure::unexecuted(NotRepeated::new(status, error)).into(),
+            (None, _) => error,
+        })
     }
 
     /// Waits, without a permit, for the list that confirms a refusal. `SendGuard` holds back a send that comes too

@@ -144,6 +144,8 @@ pub enum Event {
         /// Its status, as far as shown.
         status: Option<String>,
     },
+    /// Replayed: a list of an earlier run confirmed every refusal (401, 429) of the intent up to this point.
+    Confirmed(IntentNo),
     /// Replayed: an earlier run found that the answer which named the intent's order proves nothing.
     Disbelieved(IntentNo),
     /// The journal of earlier runs has been replayed.
@@ -176,6 +178,9 @@ pub enum Effect {
     Decided(IntentNo),
     /// An event for the user.
     Report(OrderEvent),
+    /// A list that was read long enough after the intent's refusals (401, 429) agrees with them; replayed as
+    /// [`Event::Confirmed`]. Safe to lose.
+    Confirmed(IntentNo),
     /// A list showed orders for the first time; replayed as [`Event::Known`]. Safe to lose.
     Seen {
         /// The session that lists them.

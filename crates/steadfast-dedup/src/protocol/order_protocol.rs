@@ -12,7 +12,7 @@ use crate::{
         attempt::{Attempt, AttemptState},
         bygone::OwnLook,
         event::{Effect, Event, OrderEvent},
-        intent::{Doubt, Intent},
+        intent::{Check, Doubt, Intent},
         key::Key,
         listed_orders::Book,
         mismatch::Mismatch,
@@ -68,6 +68,8 @@ pub struct OrderProtocol {
     pub(crate) believed: BTreeSet<Duration>,
     /// Orders whose 429 was returned to the caller and is not confirmed by a list yet.
     pub(crate) unconfirmed: BTreeSet<IntentNo>,
+    /// Refusals (401, 429) that a call ended with before a list agreed with them.
+    pub(crate) unlisted: BTreeMap<IntentNo, Check>,
     /// When the lists of past sessions were last read.
     pub(crate) own_looks: BTreeMap<Session, OwnLook>,
     pub(crate) session: Option<Session>,
@@ -248,6 +250,7 @@ impl OrderProtocol {
             rejected_at: None,
             believed: BTreeSet::new(),
             unconfirmed: BTreeSet::new(),
+            unlisted: BTreeMap::new(),
             own_looks: BTreeMap::new(),
             session: None,
             readable: BTreeSet::new(),
@@ -294,6 +297,7 @@ impl OrderProtocol {
             Event::Found { intent, order_id, status } => {
                 self.find(intent, order_id.into(), status, &mut out);
             }
+            Event::Confirmed(intent) => self.take_confirmed(intent),
             Event::Disbelieved(intent) => self.disbelieve_again(intent, &mut out),
             Event::Restarted => self.restart(&mut out),
             Event::LastLook => {

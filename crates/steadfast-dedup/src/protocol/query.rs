@@ -159,6 +159,21 @@ impl OrderProtocol {
         finding == Some(&Finding::Refused)
     }
 
+    /// True if a caller may take over an intent that was refused without having been executed: its own caller was told
+    /// so, or is gone.
+    #[must_use]
+    pub fn can_reopen(&self, intent: IntentNo) -> bool {
+        let is_left = |it: &Intent| matches!(it.phase, Phase::Refused(_)) && !it.caller_waits;
+        self.is_refused(intent) || self.intents.get(&intent).is_some_and(is_left)
+    }
+
+    /// Returns the status of the refusal (401, 429) that an intent ended with, and whether a list agrees with it.
+    #[must_use]
+    pub fn refusal(&self, intent: IntentNo) -> Option<(u16, bool)> {
+        let found = self.intents.get(&intent).filter(|_| self.is_refused(intent))?;
+        Some((if found.token_refused { 401 } else { 429 }, !self.unlisted.contains_key(&intent)))
+    }
+
     /// True if the answer to a send of this intent gave an order id.
     #[must_use]
     pub fn is_acknowledged(&self, intent: IntentNo) -> bool {

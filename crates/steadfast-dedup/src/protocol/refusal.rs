@@ -54,9 +54,11 @@ impl OrderProtocol {
         let since = self.watches.remove(&number).unwrap_or(self.now);
         self.unconfirmed.remove(&number);
         let Some(intent) = self.intents.get_mut(&number) else { return };
-        if !matches!(intent.phase, Phase::Finished(Finding::Refused)) {
+        let is_left = matches!(intent.phase, Phase::Refused(_)) && !intent.caller_waits;
+        if !is_left && !matches!(intent.phase, Phase::Finished(Finding::Refused)) {
             return;
         }
+        self.unlisted.remove(&number);
         intent.phase = Phase::Refused(Check { since, from, by_token: false, is_last: false });
         (intent.caller_waits, intent.opened) = (true, self.now);
         let key = intent.key.clone();
@@ -168,13 +170,16 @@ impl OrderProtocol {
     /// Ends the check of refusals by one read of today's list, valid or not.
     pub(crate) fn check_refusals(&mut self, started: Option<ReadStart>, valid: bool, out: &mut Vec<Effect>) {
         let (at, seq) = started.map_or((self.now, self.seq), |start| (start.at, start.seq));
-        let due =
-            |check: &Check| check.from < seq && at >= check.since.saturating_add(self.rules.refusal_lag);
-        let due: Vec<_> = self.checks().filter(|(_, check)| due(check)).map(|(number, _)| number).collect();
-        for number in due {
+        let lag = self.rules.refusal_lag;
+        let due = move |check: &Check| check.from < seq && at >= check.since.saturating_add(lag);
+        let checked: Vec<_> = self.checks().filter(|(_, check)| due(check)).map(|(number, _)| number).collect();
+        for number in checked {
             let Some(intent) = self.intents.get(&number) else { continue };
             let key = intent.key.clone();
-            if !valid || started.is_some_and(|start| self.is_shown_elsewhere(intent, start)) {
+            if !valid || started.is_some_and(|start| {
+                let by_token = matches!(intent.phase, Phase::Refused(Check { by_token: true, .. }));
+                self.is_shown_elsewhere(intent, by_token, start)
+            }) {
                 let is_last = matches!(intent.phase, Phase::Refused(Check { is_last: true, .. }));
                 self.doubt_refused(number, out);
                 if is_last {
@@ -191,11 +196,65 @@ impl OrderProtocol {
                 self.clear_refused(number, out);
             }
         }
+        if valid {
+            self.confirm_unlisted(started, due, out);
+        }
+    }
+
+    /// Confirms refusals whose calls have ended: this list was read long enough after them and lacks their orders.
+    fn confirm_unlisted(
+        &mut self,
+        started: Option<ReadStart>,
+        due: impl Fn(&Check) -> bool,
+        out: &mut Vec<Effect>,
+    ) {
+        let due: Vec<_> =
+            self.unlisted.iter().filter(|(_, check)| due(check)).map(|(&number, _)| number).collect();
+        for number in due {
+            let Some(intent) = self.intents.get(&number) else {
+                self.unlisted.remove(&number);
+                continue;
+            };
+            let by_token = intent.token_refused;
+            if started.is_some_and(|start| self.is_shown_elsewhere(intent, by_token, start)) {
+                continue;
+            }
+            if intent.finding() == Some(&Finding::Refused) && self.stays_refused(intent) {
+                out.push(Effect::Confirmed(number));
+            }
+            self.unlisted.remove(&number);
+        }
+    }
+
+    /// Takes in that a list of an earlier run confirmed the intent's refusals.
+    pub(crate) fn take_confirmed(&mut self, number: IntentNo) {
+        let Some(intent) = self.intents.get_mut(&number) else { return };
+        if matches!(intent.phase, Phase::Refused(_)) {
+            // For a resend, the grant stands.
+            if intent.first_sent().is_some() {
+                intent.phase = Phase::Granted;
+                self.refused.remove(&number);
+            } else {
+                intent.phase = Phase::Cleared;
+            }
+        }
+    }
+
+    /// Lets a refusal of an earlier run wait for a list: nothing but the service's word says that its order is not
+    /// placed.
+    pub(crate) fn check_again(&mut self, number: IntentNo) {
+        let (since, from) = (self.now, self.tick());
+        // It is not sent for a caller that is gone, so it keeps no other order waiting.
+        self.leave_line(number, &mut Vec::new());
+        let Some(intent) = self.intents.get_mut(&number) else { return };
+        intent.caller_waits = false;
+        let by_token = intent.token_refused;
+        intent.phase = Phase::Refused(Check { since, from, by_token, is_last: false });
+        self.refused.insert(number);
     }
 
     /// True if the order would be in another session's list. After a 401 there is no other: its session is over.
-    fn is_shown_elsewhere(&self, intent: &Intent, start: ReadStart) -> bool {
-        let by_token = matches!(intent.phase, Phase::Refused(Check { by_token: true, .. }));
+    fn is_shown_elsewhere(&self, intent: &Intent, by_token: bool, start: ReadStart) -> bool {
         let last = intent.attempts.iter().rev().find(|attempt: &&Attempt| attempt.refused().is_some());
         !by_token && last.is_some_and(|attempt| self.scoped(attempt.session) != start.session)
     }
@@ -214,7 +273,11 @@ impl OrderProtocol {
 
     fn clear_refused(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get_mut(&number) else { return };
-        if matches!(intent.phase, Phase::Refused(Check { is_last: true, .. })) {
+        out.push(Effect::Confirmed(number));
+        let is_last = matches!(intent.phase, Phase::Refused(Check { is_last: true, .. }));
+        if is_last || !intent.caller_waits {
+            // The list has confirmed it.
+            intent.phase = Phase::Cleared;
             return self.end_refused(number, out);
         }
         let late = self.now.saturating_add(self.settings.lateness);
@@ -259,6 +322,9 @@ impl OrderProtocol {
         } else {
             self.believed.insert(self.now.saturating_add(self.settings.lateness));
             self.unconfirmed.insert(number);
+            if let Some(Phase::Refused(check)) = self.intents.get(&number).map(|intent| &intent.phase) {
+                self.unlisted.insert(number, *check);
+            }
             self.finish(number, Finding::Refused, out);
         }
     }

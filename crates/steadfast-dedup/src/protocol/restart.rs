@@ -63,7 +63,7 @@ impl OrderProtocol {
             let void = |attempt: &Attempt| matches!(attempt.state, AttemptState::Void);
             intent.finding().is_none() && intent.attempts.iter().all(void)
         });
-        // Refused ones need no search either, but are still watched for.
+        // Refused ones need no search either, but are still watched for; those that no list has confirmed wait for one.
         let refused = self.intents.iter().filter(|(_, intent)| {
             let over = |attempt: &Attempt| {
                 attempt.standing().is_none() && !matches!(attempt.state, AttemptState::Open)
@@ -78,6 +78,7 @@ impl OrderProtocol {
         for number in refused {
             match self.intents.get(&number).map(|intent| &intent.phase) {
                 Some(Phase::Idle) => self.end_rejected(number, &mut Vec::new()),
+                Some(Phase::Refused(_)) => self.check_again(number),
                 _ => self.end_refused(number, &mut Vec::new()),
             }
         }
@@ -139,8 +140,9 @@ mod tests {
 
     use super::*;
     use crate::{
-        numbers::TradingDay,
+        numbers::{ReadNo, TradingDay},
         protocol::{
+            order_protocol::Purpose,
             event::{Answer, Event},
             resolution::Verdict,
         },
@@ -148,7 +150,7 @@ mod tests {
     };
 
     #[test]
-    fn an_order_whose_only_send_was_refused_is_not_waited_for_after_a_restart() {
+    fn o05_an_order_whose_only_send_was_refused_waits_for_one_list_after_a_restart() {
         let mut protocol = OrderProtocol::new(Arc::new(Settings::default()), TradingDay::default());
         let form = b"symId=S&qty=1&side=buy&type=limit&limitPrice=5&product=delivery&validity=day";
         let order = Arc::new(OrderRequest::from_fields(Form::parse(form).unwrap().iter()).unwrap());
@@ -165,7 +167,38 @@ mod tests {
         }
         assert_eq!(protocol.verdict(intent), Verdict::Pending, "its caller may still send it");
         protocol.step(Duration::ZERO, Event::Restarted);
-        assert_eq!(protocol.verdict(intent), Verdict::NotPlaced, "there is no caller any more");
+        assert_eq!(protocol.verdict(intent), Verdict::Pending, "no list has confirmed the refusal");
         assert_eq!((protocol.in_doubt(), protocol.in_flight()), (0, 0));
+        let (read, at) = (ReadNo(1), protocol.rules.refusal_lag);
+        protocol.step(at, Event::ReadOpened { read, purpose: Purpose::Verification });
+        protocol.step(at, Event::ReadStarted { read, session: Session::default() });
+        let effects = protocol.step(at, Event::ReadEnded { read, list: Ok(Vec::new()) });
+        assert!(effects.contains(&Effect::Confirmed(intent)), "{effects:?}");
+        assert_eq!(protocol.verdict(intent), Verdict::NotPlaced, "there is no caller any more");
+    }
+
+    /// Regression: it ended as refused for good, so that its name was sent again without a look at the list.
+    #[test]
+    fn o05_a_send_that_never_left_takes_no_refusal_back() {
+        let mut protocol = OrderProtocol::new(Arc::new(Settings::default()), TradingDay::default());
+        let form = b"symId=S&qty=1&side=buy&type=limit&limitPrice=5&product=delivery&validity=day";
+        let order = Arc::new(OrderRequest::from_fields(Form::parse(form).unwrap().iter()).unwrap());
+        let intent = IntentNo(0);
+        let (first, second) = (AttemptNo { intent, index: 0 }, AttemptNo { intent, index: 1 });
+        let session = Session::default();
+        for event in [
+            Event::Opened { intent, order, name: None },
+            Event::Begun { attempt: first, session },
+            Event::Sent(first),
+            Event::Closed { attempt: first, outcome: Outcome::NotExecuted, answer: Answer::Status(429) },
+            Event::Confirmed(intent),
+            Event::Begun { attempt: second, session },
+            Event::Sent(second),
+            Event::Closed { attempt: second, outcome: Outcome::NotSent, answer: Answer::None },
+            Event::Restarted,
+        ] {
+            protocol.step(Duration::ZERO, event);
+        }
+        assert!(protocol.is_refused(intent));
     }
 }

@@ -185,6 +185,11 @@ impl OrderProtocol {
         }
         let key = intent.key.clone();
         match (intent.first_sent(), how) {
+            // The sends before it were refused, and that is all that a list has confirmed.
+            (None, Voided::Unexecuted) if intent.was_refused() => {
+                intent.phase = Phase::Cleared;
+                self.refused.insert(attempt.intent);
+            }
             // Nothing of it stands: as if it had never been sent.
             (None, _) => {
                 intent.phase = Phase::Idle;

@@ -110,7 +110,7 @@ impl Account {
             state.tell_time(&self.settings, now, effects);
             if let Some((number, earlier)) = name.as_ref().and_then(|name| state.protocol.named(name)) {
                 let same = earlier == order;
-                return if same && state.protocol.is_refused(number) {
+                return if same && state.protocol.can_reopen(number) {
                     // A caller's repeat is sent no sooner than ours: once a list agrees with the refusal.
                     effects.extend(state.protocol.step(now, Event::Reopened(number)));
                     Ok(Opening::New(number))
@@ -174,6 +174,9 @@ impl Account {
 
     pub(crate) fn close(self: &Arc<Self>, attempt: AttemptNo, outcome: Outcome, answer: Answer) {
         self.with(|state, now, effects| {
+            // Refused by its head alone: nothing of the order has left, and no list need confirm that.
+            let is_unsent = outcome == Outcome::NotExecuted && !state.protocol.has_left(attempt);
+            let outcome = if is_unsent { Outcome::NotSent } else { outcome };
             let closed = self.noted(Event::Closed { attempt, outcome, answer });
             effects.extend(state.protocol.step(now, closed));
         });
@@ -238,6 +241,11 @@ impl Account {
     /// True if the intent was refused without having been executed, and its caller is told so.
     pub(crate) fn is_refused(&self, intent: IntentNo) -> bool {
         self.monitor.look(|state| state.protocol.is_refused(intent))
+    }
+
+    /// Returns the status of the refusal that an intent ended with, and whether a list agrees with it.
+    pub(crate) fn refusal(&self, intent: IntentNo) -> Option<(u16, bool)> {
+        self.monitor.look(|state| state.protocol.refusal(intent))
     }
 
     pub(crate) fn verdict(&self, intent: IntentNo) -> Verdict {

@@ -63,7 +63,7 @@ pub fn unresolved(entries: &[Entry]) -> Vec<RecoveredOrder> {
                 open.extend(ended.remove_entry(&of(intent)));
                 let overdue = open.entry(of(intent)).or_insert_with(|| Overdue::new(order.clone()));
                 overdue.order = order;
-                overdue.standing.insert(attempt.index);
+                overdue.begin(attempt.index);
             }
             Record::Closed { attempt, outcome, .. } => {
                 let key = of(attempt.intent);
@@ -72,6 +72,12 @@ pub fn unresolved(entries: &[Entry]) -> Vec<RecoveredOrder> {
                 }
             }
             Record::Found { intent, .. } => ended.extend(open.remove_entry(&of(*intent))),
+            Record::Confirmed { intent } => {
+                let key = of(*intent);
+                if open.get_mut(&key).is_some_and(Overdue::is_confirmed) {
+                    ended.extend(open.remove_entry(&key));
+                }
+            }
             Record::Ruled { intent, .. } => {
                 open.remove(&of(*intent));
             }
@@ -136,7 +142,7 @@ impl Replay {
                     let (account, intent) = (entry.account.clone(), attempt.intent);
                     let order = RecoveredOrder { account, intent, name, order, verdict };
                     let overdue = others.entry(intent).or_insert_with(|| Overdue::new(order));
-                    overdue.standing.insert(attempt.index);
+                    overdue.begin(attempt.index);
                 }
                 Record::Begun { attempt, session, name, order, .. } => {
                     let intent = attempt.intent;
@@ -165,6 +171,13 @@ impl Replay {
                         events.push(Event::Found { intent, order_id, status });
                     }
                     ended.extend(others.remove_entry(&intent));
+                }
+                Record::Confirmed { intent } => {
+                    if replay.orders.contains_key(&intent) {
+                        events.push(Event::Confirmed(intent));
+                    } else if others.get_mut(&intent).is_some_and(Overdue::is_confirmed) {
+                        ended.extend(others.remove_entry(&intent));
+                    }
                 }
                 // This also withdraws an acknowledgement that is not believed any more.
                 Record::Unresolved { intent, .. } => {
@@ -201,23 +214,41 @@ struct Overdue {
     order: RecoveredOrder,
     /// Sends that may have placed it.
     standing: BTreeSet<usize>,
+    /// Sends that the service says it did not execute (401, 429), and that no list has confirmed.
+    refused: BTreeSet<usize>,
 }
 
 impl Overdue {
     fn new(order: RecoveredOrder) -> Self {
-        Self { order, standing: BTreeSet::new() }
+        Self { order, standing: BTreeSet::new(), refused: BTreeSet::new() }
     }
 
-    /// True if this answer ends the order. A refusal says nothing about earlier sends.
+    /// Notes a send. It was begun once a list agreed with the refusals before it.
+    fn begin(&mut self, index: usize) {
+        self.refused.clear();
+        self.standing.insert(index);
+    }
+
+    /// True if this answer ends the order. A refusal says nothing about earlier sends, and one that a list may refute
+    /// ends nothing by itself.
     fn is_over(&mut self, attempt: AttemptNo, outcome: &Outcome) -> bool {
         match outcome {
             Outcome::Accepted { order_id } => order_id.is_some(),
             outcome if outcome.is_not_executed() => {
-                self.standing.remove(&attempt.index);
-                self.standing.is_empty()
+                let stood = self.standing.remove(&attempt.index);
+                if stood && *outcome == Outcome::NotExecuted {
+                    self.refused.insert(attempt.index);
+                }
+                self.standing.is_empty() && self.refused.is_empty()
             }
             _ => false,
         }
+    }
+
+    /// Notes that a list agrees with the refusals so far; true if that ends the order.
+    fn is_confirmed(&mut self) -> bool {
+        self.refused.clear();
+        self.standing.is_empty()
     }
 }
 
@@ -254,6 +285,7 @@ mod tests {
             (&[lost.clone(), Outcome::NotExecuted], 1),
             (&[Outcome::Accepted { order_id: None }], 1),
             (&[Outcome::NotExecuted, lost.clone()], 1),
+            (&[Outcome::NotExecuted], 1),
             (&[Outcome::NotExecuted, Outcome::Rejected], 0),
             (&[lost, acknowledged], 0),
         ] {

@@ -154,7 +154,7 @@ impl Monitor {
             match effect {
                 Effect::Decided(intent) => state.take(About::Intent(intent), &mut woken),
                 Effect::Report(event) => reports.push(event),
-                Effect::Seen { .. } => {}
+                Effect::Seen { .. } | Effect::Confirmed(_) => {}
             }
         }
         state.take(About::Change, &mut woken);

@@ -374,7 +374,7 @@ async fn o05_a_refusal_of_a_dead_process_is_checked_before_its_name_is_sent() {
         assert_eq!(process.place_as("a", ORDER).await, Told::Answer(429));
         process.kill();
         let entries = world.start().journal.recover();
-        assert_eq!(unresolved(&entries), [], "by the service's word it is not in doubt");
+        assert_eq!(unresolved(&entries).len(), 1, "nothing but the service's word says that it is not placed");
 
         let process = world.start();
         assert_eq!(process.place_as("a", ORDER).await, told);
@@ -382,6 +382,32 @@ async fn o05_a_refusal_of_a_dead_process_is_checked_before_its_name_is_sent() {
         // An order sent by a caller's repeat is not sent by the restart.
         let run = Run::new(&world.settings, vec![process.tracker.trace(None)], process.tracker.in_doubt());
         assert_eq!(violations(&run), Vec::<String>::new());
+    }
+}
+
+/// Regression: it was forgotten, also where the order was placed.
+#[tokio::test(start_paused = true)]
+async fn o05_a_refusal_of_a_dead_process_is_looked_for_by_the_next_one() {
+    for (status, placed) in [(401, true), (401, false), (429, true), (429, false)] {
+        let world = World::new();
+        let refusal = http(status, "no");
+        world.gateway.will([if placed { refusal.placed() } else { refusal }]);
+        let process = world.start();
+        process.start_placing("a", ORDER);
+        sleep(Duration::from_millis(500)).await;
+        process.kill();
+
+        let process = world.start();
+        assert_eq!(unresolved(&process.journal.recover()).len(), 1, "{status}");
+        let start = Instant::now();
+        is(&process.recover().await, &[("a", if placed { "o1" } else { "NotPlaced" })]);
+        if !placed {
+            assert!(start.elapsed() < s(2), "one list is enough");
+        }
+        process.kill();
+        let entries = world.start().journal.recover();
+        assert_eq!(unresolved(&entries), [], "{status} {placed}");
+        assert_eq!(world.gateway.posts(), 1);
     }
 }
 

@@ -131,6 +131,35 @@ async fn o05_a_returned_refusal_that_was_placed_is_reported() {
     }
 }
 
+/// Regression: "not sent" was told of an order that had left, because its repeat was withheld.
+#[tokio::test(start_paused = true)]
+async fn o05_an_order_whose_repeat_is_withheld_is_never_called_not_sent() {
+    for refusal in refusals() {
+        // Before the list that confirms the refusal, and after it.
+        for halted_after in [ms(100), ms(1_200)] {
+            for placed in [true, false] {
+                let rig = Rig::new();
+                assert_eq!(rig.place("z", &order(3)).await, Told::Placed("o1".into()));
+                let refusal = refusal.clone();
+                let refusal = if placed { refusal.placed() } else { refusal };
+                let mut slow = read(ReadReply::List);
+                slow.after = ms(500);
+                rig.gateway.reads([slow]);
+                rig.gateway.will([refusal]);
+                let call = rig.start("a", ORDER);
+                sleep(halted_after).await;
+                rig.tracker.halt();
+                match (call.await.unwrap(), placed) {
+                    (Told::Recovered(id), true) => assert_eq!(id, "o2"),
+                    (Told::NotExecuted(why), false) => assert!(why.contains("did not leave again"), "{why}"),
+                    (told, _) => panic!("{told:?}, placed {placed}"),
+                }
+                assert_eq!(rig.gateway.posts(), 2);
+            }
+        }
+    }
+}
+
 /// The token is not renewed, and a failed read proves nothing.
 #[tokio::test(start_paused = true)]
 async fn o05_a_401_whose_look_fails_is_never_told_as_refused() {
@@ -288,7 +317,8 @@ async fn o05_a_shutdown_waits_for_refused_orders_that_may_be_late() {
 /// Regression: it left 78 s after it had been asked for, at the price of that moment.
 #[tokio::test(start_paused = true)]
 async fn o05_a_market_order_is_too_old_for_a_repeat_after_twenty_seconds() {
-    let too_old = Told::NotSent("order is too old to be sent again".into());
+    // It had left before.
+    let too_old = Told::NotExecuted("order was refused with 429, not executed, and did not leave again".into());
     for (form, told, posts) in [(market(), too_old, 3), (ORDER.to_owned(), Told::Placed("o1".into()), 4)] {
         let rig = Rig::new();
         // Repeated after 7, 15 and 25 s.

@@ -38,6 +38,7 @@ pub(crate) enum Told {
     Unresolved(&'static str, Vec<String>, u16),
     Answer(u16),
     NotSent(String),
+    NotExecuted(String),
     Error(String),
 }
 
@@ -301,6 +302,7 @@ where
             let text = error.source().map_or_else(|| error.to_string(), ToString::to_string);
             return match Failure::outcome_of(&*error) {
                 Outcome::NotSent => Told::NotSent(text),
+                Outcome::NotExecuted => Told::NotExecuted(text),
                 _ => Told::Error(text),
             };
         }

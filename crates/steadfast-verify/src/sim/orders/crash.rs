@@ -80,7 +80,7 @@ impl MemoryJournal {
 }
 
 /// Every name in [`MemoryJournal::counts`].
-pub(crate) const WRITTEN: [&str; 11] = [
+pub(crate) const WRITTEN: [&str; 12] = [
     "journal.begun",
     "journal.closed-not-sent",
     "journal.closed-not-executed",
@@ -91,6 +91,7 @@ pub(crate) const WRITTEN: [&str; 11] = [
     "journal.seen",
     "journal.found",
     "journal.ruled",
+    "journal.confirmed",
     "journal.unresolved",
 ];
 
@@ -106,8 +107,9 @@ const fn name(record: &Record) -> &'static str {
         Record::Seen { .. } => 7,
         Record::Found { .. } => 8,
         Record::Ruled { .. } => 9,
+        Record::Confirmed { .. } => 10,
         // Kinds of records from later versions count as the last kind.
-        _ => 10,
+        _ => 11,
     }]
 }
 
