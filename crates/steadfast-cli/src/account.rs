@@ -114,7 +114,12 @@ impl Account {
             (Some(_), Some(end)) if end <= wall() => "the token of this account has expired",
             _ => return Ok(expires),
         };
-        Err(Failed::login_needed(format_args!("{missing} in {}: {LOG_IN}", store.path().display())))
+        // A login with a user keeps its token in the user's own store.
+        let unset = match (&self.client_id, &self.store) {
+            (None, None) => "STEADFAST_CLIENT_ID is not set: give it if the login had it; ",
+            _ => "",
+        };
+        Err(Failed::login_needed(format_args!("{missing} in {}: {unset}{LOG_IN}", store.path().display())))
     }
 
     /// Returns the stored token.

@@ -70,6 +70,9 @@ struct Verify {
     journal: Unresolved,
 }
 
+/// The status of an order that the service refused (401, 429), as a list has confirmed.
+const NOT_EXECUTED: &str = "not executed";
+
 /// An order that was in doubt, or an event that is not cleared.
 #[derive(Debug, Serialize)]
 struct Row<'a> {
@@ -79,7 +82,7 @@ struct Row<'a> {
     sym_id: Option<&'a str>,
     side: Option<&'static str>,
     qty: Option<String>,
-    /// `in doubt`, `recovered`, the reason why it is not resolved, the ruling of `orders rule` (`placed`,
+    /// `in doubt`, `recovered`, `not executed`, the reason why it is not resolved, the ruling of `orders rule` (`placed`,
     /// `not placed`), or the kind of an event, such as `late order`.
     status: String,
     /// The status of the order in the list, if it was found there.
@@ -220,13 +223,16 @@ fn print(
     let doubts = orders.iter().map(Row::of);
     let rows: Vec<Row<'_>> = doubts.chain(events.iter().map(Row::of_event)).collect();
     show(&rows, json)?;
-    let unknown = rows.iter().filter(|row| row.order_id.is_none() && row.msg.is_none()).count();
+    let is_unknown = |row: &&Row<'_>| row.order_id.is_none() && row.msg.is_none() && row.status != NOT_EXECUTED;
+    let unknown = rows.iter().filter(is_unknown).count();
+    let refused = rows.iter().filter(|row| row.status == NOT_EXECUTED).count();
     note_events(events, kept);
     if unknown > 0 {
         print_note(way_out(journal));
     }
-    let recovered = orders.len() - unknown;
-    print_note(format_args!("recovered {recovered} unresolved {unknown} events {}", events.len()));
+    let recovered = orders.len() - unknown - refused;
+    let refused = if refused > 0 { format!(" not executed {refused}") } else { String::new() };
+    print_note(format_args!("recovered {recovered} unresolved {unknown}{refused} events {}", events.len()));
     if unknown + events.len() > 0 { Err(Failed::outcome_unknown()) } else { Ok(()) }
 }
 
@@ -269,6 +275,7 @@ impl<'a> Row<'a> {
             Verdict::Unresolved(unresolved) => {
                 (unresolved.reason.to_string(), None, unresolved.candidates.as_slice())
             }
+            Verdict::NotPlaced => (NOT_EXECUTED.to_owned(), None, &[][..]),
             _ => ("in doubt".to_owned(), None, &[][..]),
         };
         let listed = match &order.verdict {

@@ -3,11 +3,11 @@ use http_body_util::BodyExt;
 use steadfast::{
     Client, Error, ErrorKind, Operation, OrderRequest, Outcome,
     auth::{AuthError, AuthErrorKind},
-    dedup::{Reason, Resolution, Unresolved},
+    dedup::{OrderRefused, Reason, Resolution, Unresolved},
     ext::{IntentId, Stamp},
     retry::AttemptTrail,
 };
-use steadfast_spec::{Envelope, PlacedOrder};
+use steadfast_spec::{Envelope, PlacedOrder, find_cause};
 
 /// The request header with a call's name for the sandbox's ground truth.
 pub(crate) const INTENT: HeaderName = HeaderName::from_static("x-test-intent");
@@ -59,6 +59,9 @@ impl Hindrance {
             }
             _ => Self::Login,
         };
+        if find_cause(error).is_some_and(|refused: &OrderRefused| matches!(refused, OrderRefused::Halted)) {
+            return Self::Interrupted;
+        }
         match error.kind() {
             ErrorKind::Halted => Self::Interrupted,
             ErrorKind::Unauthorized => auth_error(error).map_or(Self::Login, |error| of_token(error.kind())),

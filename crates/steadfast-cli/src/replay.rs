@@ -135,6 +135,7 @@ struct Ready {
     service: Service,
     again: Again,
     before: BTreeSet<String>,
+    begun: BTreeMap<String, usize>,
     journal: Option<PathBuf>,
     results: Results<Box<dyn Write>>,
     out: Option<OutFile>,
@@ -235,9 +236,10 @@ async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
     }
     let out = args.out.as_deref().map(OutFile::create).transpose()?;
     let before = known::sent_before(journal.as_deref())?;
+    let begun = known::begun_in(journal.as_deref());
     let again = Again { all: args.resend_absent, sent: known::seconds(&before) };
     let results = begin(args, out.as_ref(), is_rehearsal)?;
-    Ok(Some(Ready { rows: open()?, target, service, again, before, journal, results, out }))
+    Ok(Some(Ready { rows: open()?, target, service, again, before, begun, journal, results, out }))
 }
 
 /// Refuses a journal that does not belong to these rows today. A returned text says why it is accepted nevertheless.
@@ -378,7 +380,7 @@ fn unwritten(error: io::Error) -> Failed {
 }
 
 async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), Failed> {
-    let Ready { rows, target, service, again, before, journal, results, out } = ready;
+    let Ready { rows, target, service, again, before, begun, journal, results, out } = ready;
     let is_rehearsal = service.arena.is_some();
     stdout::done(match (&journal, is_rehearsal) {
         (Some(journal), false) => format!("what was sent stands in the journal {}", journal.display()),
@@ -390,6 +392,7 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
         results,
         sent: Vec::new(),
         before,
+        begun,
         journal: journal.clone(),
         leftovers: 0,
         events: EventCounts::default(),

@@ -181,14 +181,17 @@ pub(crate) fn order_id(raw: &RawValue) -> Option<Cow<'_, str>> {
     text.bytes().all(|b| b.is_ascii_digit()).then_some(Cow::Borrowed(text))
 }
 
+/// No service names an order by a longer text, in bytes.
+const LONGEST_ID: usize = 256;
+
 /// False for the texts that programs write for a missing identifier, and for malformed ones with surrounding blanks or
-/// a control character. An order cannot be found by such a text.
+/// a control character, or endless ones. An order cannot be found by such a text.
 fn is_identifier(id: &str) -> bool {
     let is_nothing = || {
         let nothing = ["null", "undefined", "none", "nil", "nan"];
         id.bytes().all(|digit| digit == b'0') || nothing.iter().any(|word| id.eq_ignore_ascii_case(word))
     };
-    id.trim() == id && !id.chars().any(char::is_control) && !is_nothing()
+    id.len() <= LONGEST_ID && id.trim() == id && !id.chars().any(char::is_control) && !is_nothing()
 }
 
 /// Returns the content of a JSON string.
@@ -277,6 +280,12 @@ mod tests {
         ] {
             assert_eq!(id(d), Err(EnvelopeError::UnexpectedPayload), "{d}");
         }
+    }
+
+    #[test]
+    fn c03_an_endless_identifier_names_no_order() {
+        assert!(is_identifier(&"7".repeat(256)));
+        assert!(!is_identifier(&"7".repeat(257)));
     }
 
     proptest! {

@@ -64,7 +64,11 @@ async fn rule(
     let journal = open(&path)?;
     let entries = journal.recover();
     let open = steadfast::dedup::unresolved(&entries);
-    let order = pick(&open, &name, &path)?;
+    // An earlier ruling may be corrected.
+    let unruled: Vec<_> = entries.iter().filter(|entry| !matches!(entry.record, Record::Ruled { .. })).cloned().collect();
+    let rulable = steadfast::dedup::unresolved(&unruled);
+    let order = pick(&rulable, &name, &path)?;
+    let corrects = !open.iter().any(|other| other.account == order.account && other.intent == order.intent);
     if let Some(order_id) = order_id
         && let Some(owner) = owner(&entries, &open, order, order_id)
     {
@@ -78,6 +82,11 @@ async fn rule(
         candidates: &[],
         ..Row::of(order)
     };
+    if let Some(order_id) = order_id.filter(|order_id| !is_listed(&entries, order, order_id)) {
+        print_note(format_args!(
+            "no list that the journal knows has shown {order_id}: make sure that it is the order's identifier"
+        ));
+    }
     print_note(format_args!("{row}: {}", consequence(order_id.is_some())));
     consent(yes).await?;
     let record = Record::Ruled { intent: order.intent, order_id: order_id.map(str::to_owned) };
@@ -85,7 +94,7 @@ async fn rule(
     written.await.map_err(|error| Failed::error(with_advice(&error)))?;
     stdout::done(format_args!("the ruling is written down in {}", path.display()));
     show(&[row], json)?;
-    print_note(format_args!("written down in {}; still in doubt: {}", path.display(), open.len() - 1));
+    print_note(format_args!("written down in {}; still in doubt: {}", path.display(), open.len() - usize::from(!corrects)));
     Ok(())
 }
 
@@ -155,7 +164,7 @@ fn owner(
             Record::Ruled { intent, order_id: Some(order_id) } => (*intent, order_id.as_str()),
             _ => return None,
         };
-        (!is_open(entry, intent) && spelled(its) == spelled(order_id)).then_some(intent)
+        (intent != order.intent && !is_open(entry, intent) && spelled(its) == spelled(order_id)).then_some(intent)
     })?;
     let name = entries.iter().find_map(|entry| match &entry.record {
         Record::Begun { attempt, name: Some(name), .. }
@@ -166,6 +175,18 @@ fn owner(
         _ => None,
     });
     Some(name.map_or_else(|| format!("#{}", owner.0), str::to_owned))
+}
+
+/// True if a list that the journal knows has shown the id, in any spelling.
+fn is_listed(entries: &[Entry], order: &RecoveredOrder, order_id: &str) -> bool {
+    entries.iter().filter(|entry| entry.account == order.account).any(|entry| {
+        let ids = match &entry.record {
+            Record::Seen { order_ids, .. } => order_ids,
+            Record::Unresolved { candidates, .. } => candidates,
+            _ => return false,
+        };
+        ids.iter().any(|id| spelled(id) == spelled(order_id))
+    })
 }
 
 /// Normalises an id: removes what is lost when it is read as a number or typed.

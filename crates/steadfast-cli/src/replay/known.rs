@@ -293,7 +293,12 @@ fn sent(entries: &[Entry]) -> BTreeSet<String> {
             _ => {}
         }
     }
-    sends.into_values().collect()
+    let mut names: BTreeSet<String> = sends.into_values().collect();
+    // A second order that was refused (401, 429) may be placed until a list has confirmed the refusal.
+    let open = steadfast::dedup::unresolved(entries);
+    let seconds = open.iter().filter_map(|order| order.name.as_ref());
+    names.extend(seconds.map(|name| name.as_str().to_owned()).filter(|name| name.ends_with("-again")));
+    names
 }
 
 /// Returns the rows whose second order was sent by an earlier run and may be placed. After "the first one is not
@@ -303,11 +308,26 @@ pub(super) fn seconds(names: &BTreeSet<String>) -> BTreeSet<u64> {
     names.iter().filter_map(line).collect()
 }
 
-/// Returns the names of the orders without an end in a journal. `None` if it cannot be read.
-pub(super) fn open_in(journal: &Path) -> Option<BTreeSet<String>> {
+/// Returns the orders without an end in a journal, by name. `None` if it cannot be read.
+pub(super) fn open_in(journal: &Path) -> Option<BTreeMap<String, Verdict>> {
     let entries = FileJournal::read(journal).ok()??;
     let orders = steadfast::dedup::unresolved(&entries);
-    Some(unknown(&orders).filter_map(|order| Some(order.name.as_ref()?.as_str().to_owned())).collect())
+    let named = |order: &RecoveredOrder| {
+        Some((order.name.as_ref()?.as_str().to_owned(), order.verdict.clone()))
+    };
+    Some(unknown(&orders).filter_map(named).collect())
+}
+
+/// Returns how many sends the journal holds, by name; none if it cannot be read.
+pub(super) fn begun_in(journal: Option<&Path>) -> BTreeMap<String, usize> {
+    let entries = journal.and_then(|journal| FileJournal::read(journal).ok().flatten()).unwrap_or_default();
+    let mut begun = BTreeMap::new();
+    for entry in &entries {
+        if let Record::Begun { name: Some(name), .. } = &entry.record {
+            *begun.entry(name.as_str().to_owned()).or_default() += 1;
+        }
+    }
+    begun
 }
 
 /// Returns the order of a name, if it has no end in the journal.

@@ -11,7 +11,7 @@ use super::{row::BadRow, words::REASONS};
 use crate::{
     events::{NOT_KNOWN, Seen},
     placement::{Hindrance, Placement},
-    readable::{cell, identifier_cell},
+    readable::{cell, identifier_cell, readable},
 };
 
 /// Writes the result of each row as soon as it is known.
@@ -143,11 +143,16 @@ impl<W: Write> Results<W> {
     }
 
     /// Corrects a row reported as not placed: its outcome is not known. Its second line in the results holds.
-    pub(crate) fn in_doubt_after_all(&mut self, line: u64) -> std::io::Result<()> {
+    pub(crate) fn in_doubt_after_all(
+        &mut self,
+        line: u64,
+        reason: &str,
+        candidates: &[String],
+    ) -> std::io::Result<()> {
         if !self.not_placed.contains_key(&line) {
             return Ok(());
         }
-        self.unresolved_after_all(line, &told("journal_open"))
+        self.unresolved_after_all(line, &(with_candidates(told(reason), candidates) + way_out(reason)))
     }
 
     /// Marks the contradicted rows as in doubt, if the run does not wait for how they end.
@@ -287,7 +292,8 @@ fn with_candidates(text: String, candidates: &[String]) -> String {
 
 /// Appends the service's own text.
 fn with_said(text: &str, said: Option<&str>) -> String {
-    said.map_or_else(|| text.to_owned(), |said| format!("{text}; the service said: {said}"))
+    // Made readable by itself: where it quotes a credential, nothing else of the row is withheld.
+    said.map_or_else(|| text.to_owned(), |said| format!("{text}; the service said: {}", readable(said)))
 }
 
 /// Returns the order's status in the list. A rejected order was processed too, but is no position.
@@ -464,8 +470,8 @@ mod tests {
         let mut results = Results::new(&mut text, false).unwrap();
         results.ended(2, &Placement::Refused { msg: "400".to_owned() }, false).unwrap();
         assert_eq!(results.not_placed().collect::<Vec<_>>(), [2]);
-        results.in_doubt_after_all(2).unwrap();
-        results.in_doubt_after_all(2).unwrap();
+        results.in_doubt_after_all(2, "near_match", &["7".to_owned()]).unwrap();
+        results.in_doubt_after_all(2, "near_match", &[]).unwrap();
         assert_eq!((results.counts.rows, results.counts.refused, results.counts.unresolved), (1, 0, 1));
         drop(results);
         assert!(
@@ -474,7 +480,7 @@ mod tests {
                 .lines()
                 .last()
                 .unwrap()
-                .contains("2,unresolved,,,\"journal_open: ")
+                .contains("2,unresolved,,,\"near_match: the list holds an order that is like this one, but not equal; it may be 7; ")
         );
     }
 }

@@ -10,7 +10,7 @@ use indicatif::ProgressBar;
 use steadfast::{
     Client,
     auth::TokenState,
-    dedup::{OrderEvent, Ruling, Settings},
+    dedup::{OrderEvent, Resolution, Ruling, Settings, Verdict},
 };
 use tokio::{
     sync::broadcast::{Receiver, error::RecvError, error::TryRecvError},
@@ -57,6 +57,8 @@ pub(super) struct Replay {
     pub(super) sent: Vec<String>,
     /// The names of orders that earlier runs have sent and that may be placed.
     pub(super) before: BTreeSet<String>,
+    /// How many sends earlier runs have begun, by name.
+    pub(super) begun: BTreeMap<String, usize>,
     pub(super) journal: Option<PathBuf>,
     /// Orders of an earlier run that are in doubt and have no row.
     pub(super) leftovers: usize,
@@ -331,6 +333,9 @@ impl Replay {
         }
         match placement {
             Placement::NotSent { why: Hindrance::Interrupted, .. } => self.not_sent(),
+            Placement::NotExecuted { why: Hindrance::Interrupted, msg } => {
+                Placement::NotExecuted { why: self.ended_by.unwrap_or(Hindrance::Interrupted), msg }
+            }
             // The verdict does not say why the list could not be read.
             Placement::Unresolved { reason, candidates, said: None } => {
                 let is_refused = self.client.tokens().status().state == TokenState::Suspect;
@@ -443,13 +448,14 @@ impl Replay {
         let doubtful = loop {
             let open = known::open_in(&journal);
             let not_placed = self.results.not_placed();
-            let doubtful: Vec<u64> = match &open {
-                Some(names) => not_placed
-                    .filter(|&line| {
-                        names.contains(&name_of(line)) || names.contains(&known::name_of_second(line))
+            let doubtful: Vec<(u64, Option<Verdict>)> = match &open {
+                Some(open) => not_placed
+                    .filter_map(|line| {
+                        let verdict = open.get(&name_of(line)).or(open.get(&known::name_of_second(line)));
+                        Some((line, Some(verdict?.clone())))
                     })
                     .collect(),
-                None => not_placed.collect(),
+                None => not_placed.map(|line| (line, None)).collect(),
             };
             // The last records may still be on their way to the disk.
             if doubtful.is_empty() || self.stop == Stop::Left || Instant::now() >= end {
@@ -457,17 +463,39 @@ impl Replay {
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         };
-        for line in doubtful {
+        for (line, verdict) in doubtful {
             self.note(format_args!("line {line}: the journal holds no end of its order, which is in doubt"));
-            let written = self.results.in_doubt_after_all(line);
+            let (reason, candidates) = match &verdict {
+                None => ("journal_open", &[][..]),
+                Some(Verdict::Unresolved(it)) => (it.reason.as_str(), &*it.candidates),
+                Some(_) if self.stop != Stop::Nobody => ("interrupted", &[][..]),
+                Some(_) => ("unconfirmed", &[][..]),
+            };
+            let written = self.results.in_doubt_after_all(line, reason, candidates);
             self.note_unwritten(written);
         }
     }
 
     fn ended(&mut self, name: &str, line: u64, placement: &Placement) {
         self.bar.inc(1);
-        let written = self.results.ended(line, placement, self.before.contains(name));
+        let was_sent = self.was_sent_before(name, placement);
+        let written = self.results.ended(line, placement, was_sent);
         self.note_unwritten(written);
+    }
+
+    /// Returns true if an earlier run has sent the order, and this one has sent nothing for it.
+    fn was_sent_before(&self, name: &str, placement: &Placement) -> bool {
+        match placement {
+            // Within one run each name is asked for once.
+            Placement::Placed { resolution: Some(Resolution::Attached { .. }), .. } => true,
+            // It had been refused before, and was found now: by its send of an earlier run, or by one of this run.
+            Placement::Placed { resolution: Some(Resolution::Recovered { .. }), .. } => {
+                let now = || known::begun_in(self.journal.as_deref());
+                self.before.contains(name)
+                    || self.begun.get(name).is_some_and(|begun| now().get(name) == Some(begun))
+            }
+            _ => self.before.contains(name),
+        }
     }
 
     /// Ends the run if its output has gone: no order is placed whose result cannot be reported.

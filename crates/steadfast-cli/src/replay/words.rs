@@ -8,8 +8,9 @@ pub(crate) const STATUSES: [(&str, &str); 7] = [
     ("refused", "The service looked at the order and refused it for good; `msg` says why."),
     (
         "not executed",
-        "The service turned the request away before it looked at the order: the token (401) or the quota (429). Nothing is \
-         placed, and the next run places it.",
+        "The service turned the request away before it looked at the order, for the token (401) or the quota (429), and the order \
+         list, read at least a second later, agrees. The next run sends it again. Where no list could be read, as after the \
+         token's death, the row is `unresolved`: the next run looks for its order first.",
     ),
     ("not sent", "Nothing of the order has left this machine; `msg` says why. The next run places it."),
     (
@@ -26,7 +27,7 @@ pub(crate) const STATUSES: [(&str, &str); 7] = [
 ];
 
 /// The reasons why a row is unresolved.
-pub(crate) const REASONS: [(&str, &str); 20] = [
+pub(crate) const REASONS: [(&str, &str); 21] = [
     ("not_observed", "the order was looked for beyond the lateness bound and is not there"),
     ("resends_exhausted", "the order looked absent, and so did those that were sent in its place"),
     (
@@ -48,6 +49,7 @@ pub(crate) const REASONS: [(&str, &str); 20] = [
     ("tainted", "an earlier order of the same instrument and side ended without certainty"),
     ("answer_lost", "the order may have left, and its answer is lost"),
     ("answer_not_understood", "the service answered, and not as its specification says"),
-    ("interrupted", "the run was ended before the answer came"),
+    ("interrupted", "the run was ended before the answer came, or before a list confirmed it"),
+    ("unconfirmed", "the service says that it did not execute the order, and no list has confirmed that"),
     ("journal_open", "the journal cannot be written or read, and holds no end of the order"),
 ];

@@ -284,3 +284,87 @@ async fn c02_a_run_that_is_left_tells_what_its_journal_tells() {
     assert_eq!(unresolved, open, "{results}");
     assert!(!open.is_empty(), "{results}");
 }
+
+/// Returns a gateway that refuses the first order, whose list is empty and counts its answers from there.
+async fn refusing(status: u16) -> OwnGateway {
+    let answer = move |number| match number {
+        0 => (status, r#"{"s":"error","msg":"no"}"#.to_owned()),
+        number => placed(&format!("26{number}"), "Order placed"),
+    };
+    OwnGateway::serve(answer).await
+}
+
+/// Places `file`, and interrupts the run `times` once its first order was refused.
+async fn interrupted_after_refusal(gateway: &OwnGateway, file: &str, times: usize) -> Ended {
+    let mut command = gateway.command(&["replay", file, "--yes"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    while gateway.orders().is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    // The answer has arrived, and no list can confirm it yet.
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut said = String::new();
+    interrupt(&child).await;
+    while !said.contains("interrupted: nothing more is sent") {
+        assert!(stderr.read_line(&mut said).await.unwrap() > 0, "{said}");
+    }
+    if times > 1 {
+        interrupt(&child).await;
+    }
+    let (output, rest) = tokio::join!(child.wait_with_output(), async {
+        let mut rest = String::new();
+        stderr.read_to_string(&mut rest).await.unwrap();
+        rest
+    });
+    let output = output.unwrap();
+    let results = String::from_utf8(output.stdout).unwrap();
+    Ended { code: output.status.code(), results, said: said + &rest }
+}
+
+/// Regression: "not sent: interrupted before it left" was told of an order that had left.
+#[tokio::test]
+async fn c02_an_order_that_was_refused_before_the_interruption_is_not_called_unsent() {
+    let gateway = refusing(429).await;
+    let file = orders(1);
+    let ended = interrupted_after_refusal(&gateway, file.path(), 1).await;
+    assert!(ended.results.contains("\n2,not executed,,,"), "{}{}", ended.results, ended.said);
+    assert_eq!(ended.code, Some(130), "{}{}", ended.results, ended.said);
+    assert_eq!(gateway.orders().len(), 1);
+
+    let output = gateway.command(&["replay", file.path(), "--yes"]).output().await.unwrap();
+    let (stdout, stderr) = said(&output);
+    assert!(stdout.contains("2,placed,261,"), "{stdout}{stderr}");
+    assert!(stderr.contains("placed 1 (1 now, 0 before)"), "{stderr}");
+}
+
+/// Regression: "not executed" was told of an order whose refusal no list had confirmed, and nothing named it any more.
+#[tokio::test]
+async fn c02_an_order_whose_refusal_no_list_has_confirmed_is_in_doubt() {
+    for status in [429, 401] {
+        let gateway = refusing(status).await;
+        let file = orders(1);
+        let ended = interrupted_after_refusal(&gateway, file.path(), 2).await;
+        let rows: Vec<_> = ended.results.lines().filter(|row| row.starts_with("2,")).collect();
+        assert!(rows.last().unwrap().starts_with("2,unresolved,,,\"interrupted: "), "{rows:?}{}", ended.said);
+        assert_eq!(ended.code, Some(6), "{}", ended.said);
+        let journal = file.beside("orders.csv.journal");
+        let unresolved = async || {
+            let args = ["orders", "unresolved", "--journal", &journal];
+            let output = gateway.command(&args).output().await.unwrap();
+            (output.status.code(), said(&output))
+        };
+        let (code, (stdout, stderr)) = unresolved().await;
+        assert_eq!(code, Some(6), "{stdout}{stderr}");
+        assert!(stdout.starts_with("line-2 buy "), "{stdout}");
+
+        // A list without the order confirms it.
+        let args = ["orders", "verify", "--journal", &journal];
+        let output = gateway.command(&args).output().await.unwrap();
+        let (stdout, stderr) = said(&output);
+        assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
+        assert!(stdout.contains(" - not executed"), "{stdout}{stderr}");
+        assert_eq!(unresolved().await.0, Some(0));
+        assert_eq!(gateway.orders().len(), 1);
+    }
+}

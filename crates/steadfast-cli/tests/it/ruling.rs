@@ -150,3 +150,23 @@ async fn a_row_whose_first_order_is_settled_follows_its_second() {
     assert_eq!(gateway.orders().len(), 0, "it was placed a second time");
     assert_eq!(unresolved(&gateway, &journal).await.1, Some(0));
 }
+
+/// Regression: an identifier that no list has was taken without a word, and for good.
+#[tokio::test]
+async fn c03_a_ruling_by_an_unlisted_identifier_is_warned_of_and_can_be_corrected() {
+    let gateway = OwnGateway::serve(|_| placed("1003", "Order placed")).await;
+    let file = orders(1);
+    let journal = journal(&gateway, &file, &[("line-2", None)]).await;
+    for id in ["nonexisting", "1002"] {
+        let args = ["orders", "rule", "--journal", &journal, "line-2", "--placed", id, "--yes"];
+        let output = gateway.command(&args).output().await.unwrap();
+        let (stdout, stderr) = said(&output);
+        assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
+        assert!(stderr.contains(&format!("has shown {id}: make sure")), "{stderr}");
+        assert!(stderr.contains("still in doubt: 0"), "{stderr}");
+    }
+    let output = gateway.command(&["replay", file.path(), "--yes"]).output().await.unwrap();
+    let (stdout, stderr) = said(&output);
+    assert!(stdout.contains("2,placed,1002,attached,"), "{stdout}{stderr}");
+    assert_eq!(gateway.orders().len(), 0);
+}
