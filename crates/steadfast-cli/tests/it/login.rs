@@ -296,3 +296,16 @@ async fn a_service_that_does_not_answer_or_limits_has_a_code_of_its_own() {
     let limited = limited.env("STEADFAST_STORE", user.file("other.json")).output().await.unwrap();
     assert_eq!(code(&limited), 5, "{}", stderr(&limited));
 }
+
+/// Regression: after a login with a user, a run without it said only that a login is needed.
+#[tokio::test]
+async fn c03_a_missing_user_is_named_where_his_token_is_looked_for() {
+    let gateway = crate::own_gateway::OwnGateway::serve(|_| crate::own_gateway::placed("1", "")).await;
+    let file = crate::files::orders(1);
+    let mut command = gateway.command(&["replay", file.path(), "--yes"]);
+    command.env_remove("STEADFAST_ACCESS_TOKEN").env("HOME", file.beside("home"));
+    let output = command.output().await.unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    assert!(stderr.contains("STEADFAST_CLIENT_ID is not set"), "{stderr}");
+}

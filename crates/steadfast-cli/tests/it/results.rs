@@ -2,7 +2,7 @@
 
 use crate::{
     files::{file, orders, said},
-    own_gateway::{OwnGateway, placed},
+    own_gateway::{OwnGateway, listed, placed},
 };
 
 async fn gateway() -> OwnGateway {
@@ -125,4 +125,21 @@ async fn c04_results_that_a_full_disk_cuts_are_printed_and_put_nowhere() {
     assert_eq!(stdout.lines().count(), 41, "{stdout}");
     assert_eq!(stdout.matches(",placed,26").count(), sent, "{stdout}");
     assert!((8..40).contains(&sent), "nothing is sent whose result nobody may see: {sent}");
+}
+
+/// Regression: it was counted as placed now, by a run that had sent nothing.
+#[tokio::test]
+async fn c03_an_order_that_was_refused_and_found_is_counted_as_placed_before() {
+    for status in [403, 429] {
+        let refused = move |_| (status, r#"{"s":"error","msg":"no"}"#.to_owned());
+        let list = |sent| if sent == 0 { "[]".to_owned() } else { serde_json::json!([listed("77", 1)]).to_string() };
+        let (gateway, file) = (OwnGateway::with_list(refused, list).await, orders(1));
+        let replay = async || said(&gateway.command(&["replay", file.path(), "--yes"]).output().await.unwrap());
+        let (stdout, stderr) = replay().await;
+        assert_eq!(gateway.orders().len(), 1, "{status} {stdout}{stderr}");
+        let (stdout, stderr) = replay().await;
+        assert!(stdout.contains("2,placed,77,"), "{status} {stdout}{stderr}");
+        assert!(stderr.contains("placed 1 (0 now, 1 before)"), "{status} {stdout}{stderr}");
+        assert_eq!(gateway.orders().len(), 1, "{status}");
+    }
 }
