@@ -223,7 +223,8 @@ fn print(
     let doubts = orders.iter().map(Row::of);
     let rows: Vec<Row<'_>> = doubts.chain(events.iter().map(Row::of_event)).collect();
     show(&rows, json)?;
-    let is_unknown = |row: &&Row<'_>| row.order_id.is_none() && row.msg.is_none() && row.status != NOT_EXECUTED;
+    let is_unknown =
+        |row: &&Row<'_>| row.order_id.is_none() && row.msg.is_none() && row.status != NOT_EXECUTED;
     let unknown = rows.iter().filter(is_unknown).count();
     let refused = rows.iter().filter(|row| row.status == NOT_EXECUTED).count();
     note_events(events, kept);

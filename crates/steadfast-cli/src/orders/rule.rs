@@ -65,7 +65,8 @@ async fn rule(
     let entries = journal.recover();
     let open = steadfast::dedup::unresolved(&entries);
     // An earlier ruling may be corrected.
-    let unruled: Vec<_> = entries.iter().filter(|entry| !matches!(entry.record, Record::Ruled { .. })).cloned().collect();
+    let unruled: Vec<_> =
+        entries.iter().filter(|entry| !matches!(entry.record, Record::Ruled { .. })).cloned().collect();
     let rulable = steadfast::dedup::unresolved(&unruled);
     let order = pick(&rulable, &name, &path)?;
     let corrects = !open.iter().any(|other| other.account == order.account && other.intent == order.intent);
@@ -94,7 +95,11 @@ async fn rule(
     written.await.map_err(|error| Failed::error(with_advice(&error)))?;
     stdout::done(format_args!("the ruling is written down in {}", path.display()));
     show(&[row], json)?;
-    print_note(format_args!("written down in {}; still in doubt: {}", path.display(), open.len() - usize::from(!corrects)));
+    print_note(format_args!(
+        "written down in {}; still in doubt: {}",
+        path.display(),
+        open.len() - usize::from(!corrects)
+    ));
     Ok(())
 }
 
@@ -164,7 +169,8 @@ fn owner(
             Record::Ruled { intent, order_id: Some(order_id) } => (*intent, order_id.as_str()),
             _ => return None,
         };
-        (intent != order.intent && !is_open(entry, intent) && spelled(its) == spelled(order_id)).then_some(intent)
+        (intent != order.intent && !is_open(entry, intent) && spelled(its) == spelled(order_id))
+            .then_some(intent)
     })?;
     let name = entries.iter().find_map(|entry| match &entry.record {
         Record::Begun { attempt, name: Some(name), .. }

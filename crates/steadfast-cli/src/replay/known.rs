@@ -312,9 +312,8 @@ pub(super) fn seconds(names: &BTreeSet<String>) -> BTreeSet<u64> {
 pub(super) fn open_in(journal: &Path) -> Option<BTreeMap<String, Verdict>> {
     let entries = FileJournal::read(journal).ok()??;
     let orders = steadfast::dedup::unresolved(&entries);
-    let named = |order: &RecoveredOrder| {
-        Some((order.name.as_ref()?.as_str().to_owned(), order.verdict.clone()))
-    };
+    let named =
+        |order: &RecoveredOrder| Some((order.name.as_ref()?.as_str().to_owned(), order.verdict.clone()));
     Some(unknown(&orders).filter_map(named).collect())
 }
 

@@ -132,9 +132,11 @@ async fn c04_results_that_a_full_disk_cuts_are_printed_and_put_nowhere() {
 async fn c03_an_order_that_was_refused_and_found_is_counted_as_placed_before() {
     for status in [403, 429] {
         let refused = move |_| (status, r#"{"s":"error","msg":"no"}"#.to_owned());
-        let list = |sent| if sent == 0 { "[]".to_owned() } else { serde_json::json!([listed("77", 1)]).to_string() };
+        let list =
+            |sent| if sent == 0 { "[]".to_owned() } else { serde_json::json!([listed("77", 1)]).to_string() };
         let (gateway, file) = (OwnGateway::with_list(refused, list).await, orders(1));
-        let replay = async || said(&gateway.command(&["replay", file.path(), "--yes"]).output().await.unwrap());
+        let replay =
+            async || said(&gateway.command(&["replay", file.path(), "--yes"]).output().await.unwrap());
         let (stdout, stderr) = replay().await;
         assert_eq!(gateway.orders().len(), 1, "{status} {stdout}{stderr}");
         let (stdout, stderr) = replay().await;

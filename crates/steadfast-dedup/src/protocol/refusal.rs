@@ -172,14 +172,17 @@ impl OrderProtocol {
         let (at, seq) = started.map_or((self.now, self.seq), |start| (start.at, start.seq));
         let lag = self.rules.refusal_lag;
         let due = move |check: &Check| check.from < seq && at >= check.since.saturating_add(lag);
-        let checked: Vec<_> = self.checks().filter(|(_, check)| due(check)).map(|(number, _)| number).collect();
+        let checked: Vec<_> =
+            self.checks().filter(|(_, check)| due(check)).map(|(number, _)| number).collect();
         for number in checked {
             let Some(intent) = self.intents.get(&number) else { continue };
             let key = intent.key.clone();
-            if !valid || started.is_some_and(|start| {
-                let by_token = matches!(intent.phase, Phase::Refused(Check { by_token: true, .. }));
-                self.is_shown_elsewhere(intent, by_token, start)
-            }) {
+            if !valid
+                || started.is_some_and(|start| {
+                    let by_token = matches!(intent.phase, Phase::Refused(Check { by_token: true, .. }));
+                    self.is_shown_elsewhere(intent, by_token, start)
+                })
+            {
                 let is_last = matches!(intent.phase, Phase::Refused(Check { is_last: true, .. }));
                 self.doubt_refused(number, out);
                 if is_last {

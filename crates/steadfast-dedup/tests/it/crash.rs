@@ -374,7 +374,11 @@ async fn o05_a_refusal_of_a_dead_process_is_checked_before_its_name_is_sent() {
         assert_eq!(process.place_as("a", ORDER).await, Told::Answer(429));
         process.kill();
         let entries = world.start().journal.recover();
-        assert_eq!(unresolved(&entries).len(), 1, "nothing but the service's word says that it is not placed");
+        assert_eq!(
+            unresolved(&entries).len(),
+            1,
+            "nothing but the service's word says that it is not placed"
+        );
 
         let process = world.start();
         assert_eq!(process.place_as("a", ORDER).await, told);

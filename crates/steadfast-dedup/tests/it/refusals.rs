@@ -318,7 +318,8 @@ async fn o05_a_shutdown_waits_for_refused_orders_that_may_be_late() {
 #[tokio::test(start_paused = true)]
 async fn o05_a_market_order_is_too_old_for_a_repeat_after_twenty_seconds() {
     // It had left before.
-    let too_old = Told::NotExecuted("order was refused with 429, not executed, and did not leave again".into());
+    let too_old =
+        Told::NotExecuted("order was refused with 429, not executed, and did not leave again".into());
     for (form, told, posts) in [(market(), too_old, 3), (ORDER.to_owned(), Told::Placed("o1".into()), 4)] {
         let rig = Rig::new();
         // Repeated after 7, 15 and 25 s.
