@@ -63,21 +63,37 @@ impl OrderProtocol {
         intent.first_sent().is_some_and(|sent| self.book.is_crowded(&intent.key, sent.seq, None))
     }
 
-    /// Returns orders equal to the intent's that answers gave to other intents, which had asked for something else.
+    /// Returns orders like the intent's that answers gave to other intents, which had asked for something else.
     ///
     /// An answer may have reached the wrong order. The flag says whether there were more than are kept.
     fn disputed<'a>(&'a self, intent: &'a Intent) -> (impl Iterator<Item = &'a Fresh> + 'a, bool) {
         let sent = intent.first_left().map(|sent| sent.seq);
         let matters = sent.is_some();
         let (disputed, more) = self.book.disputed(sent.unwrap_or_default());
-        let its = move |fresh: &&Fresh| matters && matcher::strict(&fresh.record, &intent.order);
-        (disputed.filter(its), more && matters)
+        (disputed.filter(move |fresh| matters && self.may_be_its_dispute(intent, fresh)), more && matters)
+    }
+
+    /// True if a disputed order may be this intent's, in whatever form the list shows it.
+    ///
+    /// One of the quantity that its owner asked for, and not of this one's, is the owner's in a form of the list's
+    /// own.
+    fn may_be_its_dispute(&self, intent: &Intent, fresh: &Fresh) -> bool {
+        let owner = self.book.owner(&fresh.order_id).and_then(|number| self.intents.get(&number));
+        let is_owners = || owner.is_some_and(|owner| fresh.record.qty == Some(owner.order.qty()));
+        matcher::loose(&fresh.record, &intent.order)
+            && (fresh.record.qty == Some(intent.order.qty()) || !is_owners())
     }
 
     /// True if an order that an answer gave to another intent may be this one's.
     pub(crate) fn is_disputed(&self, intent: &Intent) -> bool {
         let (mut disputed, more) = self.disputed(intent);
         more || disputed.next().is_some()
+    }
+
+    /// True if such an order is exactly this one's.
+    pub(crate) fn is_disputed_exactly(&self, intent: &Intent) -> bool {
+        let (mut disputed, more) = self.disputed(intent);
+        more || disputed.any(|fresh| matcher::strict(&fresh.record, &intent.order))
     }
 
     /// True if a listed order could be the intent's: changed, not told apart, under another name, or given away by a

@@ -158,7 +158,7 @@ impl OrderProtocol {
             _ if self.awaits_its_own(number, intent, fresh) => return None,
             _ if self.is_tainted_for(key, intent, fresh) => Claim::Barred(Reason::Tainted),
             // The order may be one that a wrong answer gave to another intent, and the listed one a stranger's.
-            _ if self.is_disputed(intent) => Claim::Barred(Reason::NearMatch),
+            _ if self.is_disputed_exactly(intent) => Claim::Barred(Reason::NearMatch),
             AccountMode::Shared => Claim::Barred(Reason::AmbiguousOwner),
             // An order that is listed today may have been listed yesterday.
             AccountMode::Exclusive if intent.epoch != self.epoch => Claim::Barred(Reason::EpochChanged),

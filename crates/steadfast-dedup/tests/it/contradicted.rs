@@ -230,6 +230,20 @@ async fn o06_a_refused_order_that_is_listed_as_anothers_is_not_sent_again() {
     assert_eq!(rig.gateway.posts(), 2);
 }
 
+/// Regression: a list that showed market orders as limit orders hid whose order it was, and it was sent twice.
+#[tokio::test(start_paused = true)]
+async fn o06_a_refused_order_in_another_form_under_anothers_id_is_not_sent_again() {
+    let rig = Rig::new();
+    let as_limit = http(429, "Too many requests")
+        .placed()
+        .edit(|record| drop(record.insert("type".into(), serde_json::json!("limit"))));
+    rig.gateway.will([as_limit, stray_and_not_placed("o1")]);
+    let (a, b) = (rig.start("a", &market()), rig.start("b", &market().replace("qty=10", "qty=20")));
+    assert_eq!(b.await.unwrap(), Told::Placed("o1".into()));
+    assert_eq!(a.await.unwrap(), Told::Unresolved("near_match", vec!["o1".into()], 0));
+    assert_eq!(rig.gateway.posts(), 2);
+}
+
 /// Regression: a list that hid everything was believed once the answers that contradicted it were withdrawn, and an
 /// order was sent twice.
 #[tokio::test(start_paused = true)]
