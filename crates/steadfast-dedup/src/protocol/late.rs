@@ -69,7 +69,7 @@ impl OrderProtocol {
     }
 
     /// Returns the decided intent that most likely owns an order: those without an order first.
-    fn surplus_of(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
+    pub(crate) fn surplus_of(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
         let finished = self.keys.get(key)?.finished.iter().copied();
         let eligible = finished.filter_map(|number| Some((number, self.intents.get(&number)?))).filter(
             |(number, intent)| {

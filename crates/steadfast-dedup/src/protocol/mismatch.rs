@@ -8,7 +8,7 @@
 //!
 //! A quantity may differ for good reasons: the user changed it, or the list counts the shares that are left. So it
 //! proves something only if the ordered quantity is listed as well, under the identifier of another order of ours
-//! that differs too (an exchange), or as an order that would be one too many; and only if no change of any order was
+//! that differs too (an exchange, perhaps through orders of other instruments and sides), or as an order that would be one too many; and only if no change of any order was
 //! sent since. Users of other terminals who exchange the quantities of two of our orders cannot be told from a
 //! service that does.
 //!
@@ -37,6 +37,8 @@ use crate::{
 pub(crate) struct Mismatch {
     owner: IntentNo,
     shows: Shows,
+    /// What the record shows, as far as it does: an order of this key and quantity is listed.
+    listed: Option<(Key, Decimal)>,
     told: bool,
 }
 
@@ -92,7 +94,8 @@ impl OrderProtocol {
             return true;
         }
         let order_id = record.order_id.as_str().into();
-        self.mismatched.entry(order_id).or_insert(Mismatch { owner, shows, told: false });
+        let listed = Key::of_record(record).zip(record.qty);
+        self.mismatched.entry(order_id).or_insert(Mismatch { owner, shows, listed, told: false });
         true
     }
 
@@ -109,11 +112,7 @@ impl OrderProtocol {
         });
         let moved = self.moved_quantities();
         let proved = |(order_id, mismatch): (&Arc<str>, &Mismatch)| {
-            let is_another = match &mismatch.shows {
-                Shows::Side => true,
-                Shows::Instrument(shown) => self.is_anothers_name(mismatch.owner, shown.as_ref()),
-                Shows::Quantity(_) => moved.contains(order_id),
-            };
+            let is_another = self.is_another(mismatch) || moved.contains(order_id);
             is_another.then(|| (order_id.clone(), mismatch.owner))
         };
         let mut proved: BTreeSet<_> = self.mismatched.iter().filter_map(proved).collect();
@@ -156,6 +155,15 @@ impl OrderProtocol {
         self.book.disputes().filter_map(is_one).collect()
     }
 
+    /// True if a record shows another order by its side or instrument.
+    fn is_another(&self, mismatch: &Mismatch) -> bool {
+        match &mismatch.shows {
+            Shows::Side => true,
+            Shows::Instrument(shown) => self.is_anothers_name(mismatch.owner, shown.as_ref()),
+            Shows::Quantity(_) => false,
+        }
+    }
+
     /// True if lists are known to use our name for the order's instrument, or the shown one is another of ours.
     fn is_anothers_name(&self, owner: IntentNo, shown: Option<&SymId>) -> bool {
         let is_ours = |shown: &SymId| self.intents.values().any(|it| it.order.sym_id().folded() == *shown);
@@ -178,10 +186,14 @@ impl OrderProtocol {
             })
         };
         let mut left: Vec<Moved<'_>> = self.mismatched.iter().filter_map(moved).collect();
+        // An exchange among more than two orders may go through other instruments and sides.
+        let others = self.mismatched.values().filter(|mismatch| self.is_another(mismatch));
+        let others: BTreeSet<_> = others.filter_map(|mismatch| mismatch.listed.clone()).collect();
         // An order whose quantity is listed nowhere was changed, so it explains no other.
         loop {
-            let (before, shown) =
-                (left.len(), left.iter().map(|it| (it.key.clone(), it.shown)).collect::<BTreeSet<_>>());
+            let before = left.len();
+            let mut shown = others.clone();
+            shown.extend(left.iter().map(|it| (it.key.clone(), it.shown)));
             left.retain(|it| it.is_free || shown.contains(&(it.key.clone(), it.ordered)));
             if left.len() == before {
                 return left.into_iter().map(|it| it.order_id).collect();
@@ -198,8 +210,13 @@ impl OrderProtocol {
     fn is_left_over(&self, intent: &Intent) -> bool {
         self.settings.account_mode == AccountMode::Exclusive
             && self.intent_strict(intent).any(|fresh| {
-                let owner =
-                    self.owner_too_late(&intent.key, fresh).and_then(|number| self.intents.get(&number));
+                // An order that equals no waiting intent's is none of theirs, unless it was changed.
+                let is_its =
+                    |it: &Intent| it.could_own(fresh.first_seen) && matcher::strict(&fresh.record, &it.order);
+                let is_asked = || self.live_of(&intent.key).any(|(_, it)| is_its(it));
+                let surplus = || self.surplus_of(&intent.key, fresh).filter(|_| !is_asked());
+                let owner = self.owner_too_late(&intent.key, fresh).or_else(surplus);
+                let owner = owner.and_then(|number| self.intents.get(&number));
                 owner.is_some_and(|owner| {
                     owner.order_id().is_some() && owner.resends() == 0 && !owner.was_refused()
                 })

@@ -93,7 +93,14 @@ async fn o06_exchanged_answers_are_told_and_the_right_orders_found() {
 
 #[tokio::test(start_paused = true)]
 async fn o06_shifted_answers_are_told_and_the_right_orders_found() {
-    for forms in [[order(3), order(5), order(7)], [order(3), tcs(3), sell(3)]] {
+    // Regression: the first of two orders of one instrument kept its identifier if the third was of another.
+    for forms in [
+        [order(3), order(5), order(7)],
+        [order(3), tcs(3), sell(3)],
+        [order(3), order(5), tcs(7)],
+        [order(3), tcs(7), order(5)],
+        [sell(3), order(5), order(7)],
+    ] {
         let rig = Rig::new();
         let shifted = ["o2", "o3", "o1"];
         let orders: Vec<_> = forms.into_iter().zip(shifted).collect();
