@@ -1,12 +1,13 @@
 //! `steadfast orders rule`: records a person's ruling on an order that has no end in the journal.
 
 use std::{
+    collections::BTreeMap,
     io::{self, IsTerminal},
     path::Path,
 };
 
 use steadfast::dedup::{
-    IntentNo, RecoveredOrder,
+    IntentNo, Reason, RecoveredOrder, Verdict,
     journal::{Entry, FileJournal, Journal, JournalError, Record},
 };
 use steadfast_spec::Outcome;
@@ -70,11 +71,11 @@ async fn rule(
     let rulable = steadfast::dedup::unresolved(&unruled);
     let order = pick(&rulable, &name, &path)?;
     let corrects = !open.iter().any(|other| other.account == order.account && other.intent == order.intent);
-    if let Some(order_id) = order_id
-        && let Some(owner) = owner(&entries, &open, order, order_id)
-    {
+    let owner = order_id.and_then(|order_id| owner(&entries, order, order_id));
+    if let Some((order_id, owner)) = order_id.zip(owner.as_ref()).filter(|(id, it)| !it.may_lose(order, id)) {
         return Err(Failed::usage(format_args!(
-            "nothing was written: the journal gives {order_id} to {owner}, and no two orders have one identifier"
+            "nothing was written: the journal gives {order_id} to {}, and no two orders have one identifier",
+            owner.name
         )));
     }
     let row = Row {
@@ -89,7 +90,23 @@ async fn rule(
         ));
     }
     print_note(format_args!("{row}: {}", consequence(order_id.is_some())));
+    if let Some(owner) = &owner {
+        print_note(format_args!(
+            "an answer gave that identifier to {}, which is in doubt from now on, and not sent again",
+            owner.name
+        ));
+    }
     consent(yes).await?;
+    let lost = owner.iter().map(|owner| Record::Unresolved {
+        intent: owner.intent,
+        reason: Reason::AcceptedUnknownId.as_str().to_owned(),
+        candidates: Vec::new(),
+    });
+    for record in lost {
+        // First: an order in doubt too many does no harm.
+        let written = journal.append_durably(Entry { account: order.account.clone(), record });
+        written.await.map_err(|error| Failed::error(with_advice(&error)))?;
+    }
     let record = Record::Ruled { intent: order.intent, order_id: order_id.map(str::to_owned) };
     let written = journal.append_durably(Entry { account: order.account.clone(), record });
     written.await.map_err(|error| Failed::error(with_advice(&error)))?;
@@ -98,7 +115,7 @@ async fn rule(
     print_note(format_args!(
         "written down in {}; still in doubt: {}",
         path.display(),
-        open.len() - usize::from(!corrects)
+        open.len() - usize::from(!corrects) + usize::from(owner.is_some())
     ));
     Ok(())
 }
@@ -149,38 +166,50 @@ fn pick<'a>(open: &'a [RecoveredOrder], name: &str, path: &Path) -> Result<&'a R
     }
 }
 
-/// Returns another order to which the journal assigns the id, in any spelling. Ids of orders in doubt are disputed, and
-/// belong to none of them.
-fn owner(
-    entries: &[Entry],
-    open: &[RecoveredOrder],
-    order: &RecoveredOrder,
-    order_id: &str,
-) -> Option<String> {
-    let is_open = |entry: &Entry, intent: IntentNo| {
-        open.iter().any(|other| other.account == entry.account && other.intent == intent)
-    };
-    let owner = entries.iter().filter(|entry| entry.account == order.account).find_map(|entry| {
-        let (intent, its) = match &entry.record {
-            Record::Closed { attempt, outcome: Outcome::Accepted { order_id: Some(id) }, .. } => {
-                (attempt.intent, &**id)
+/// Another order to which the journal assigns an id.
+struct Owner {
+    intent: IntentNo,
+    name: String,
+    /// Only an answer said so; no list and no ruling.
+    by_answer: bool,
+}
+
+impl Owner {
+    /// True if the id may go to an order in doubt instead: a list showed it as what that one may be.
+    fn may_lose(&self, order: &RecoveredOrder, order_id: &str) -> bool {
+        let Verdict::Unresolved(unresolved) = &order.verdict else { return false };
+        self.by_answer && unresolved.candidates.iter().any(|id| id == order_id)
+    }
+}
+
+/// Returns another order to which the journal assigns the id, in any spelling.
+///
+/// The ids of answers that were withdrawn belong to no order.
+fn owner(entries: &[Entry], order: &RecoveredOrder, order_id: &str) -> Option<Owner> {
+    let (mut ids, mut names) = (BTreeMap::new(), BTreeMap::new());
+    for entry in entries.iter().filter(|entry| entry.account == order.account) {
+        match &entry.record {
+            Record::Begun { attempt, name: Some(name), .. } => {
+                names.insert(attempt.intent, name.as_str());
             }
-            Record::Found { intent, order_id, .. } => (*intent, order_id.as_str()),
-            Record::Ruled { intent, order_id: Some(order_id) } => (*intent, order_id.as_str()),
-            _ => return None,
-        };
-        (intent != order.intent && !is_open(entry, intent) && spelled(its) == spelled(order_id))
-            .then_some(intent)
-    })?;
-    let name = entries.iter().find_map(|entry| match &entry.record {
-        Record::Begun { attempt, name: Some(name), .. }
-            if attempt.intent == owner && entry.account == order.account =>
-        {
-            Some(name.as_str())
+            Record::Closed { attempt, outcome: Outcome::Accepted { order_id: Some(id) }, .. } => {
+                ids.insert(attempt.intent, (&**id, true));
+            }
+            Record::Found { intent, order_id, .. } | Record::Ruled { intent, order_id: Some(order_id) } => {
+                ids.insert(*intent, (order_id.as_str(), false));
+            }
+            Record::Unresolved { intent, .. } => {
+                ids.remove(intent);
+            }
+            _ => {}
         }
-        _ => None,
-    });
-    Some(name.map_or_else(|| format!("#{}", owner.0), str::to_owned))
+    }
+    let its =
+        ids.iter().find(|(intent, (id, _))| **intent != order.intent && spelled(id) == spelled(order_id));
+    its.map(|(&intent, &(_, by_answer))| {
+        let name = names.get(&intent).map_or_else(|| format!("#{}", intent.0), |&name| name.to_owned());
+        Owner { intent, name, by_answer }
+    })
 }
 
 /// True if a list that the journal knows has shown the id, in any spelling.

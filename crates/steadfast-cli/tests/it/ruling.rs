@@ -98,6 +98,33 @@ async fn orders_ruled_on_are_placed_or_sent_again_by_the_next_run() {
     assert_eq!(unresolved(&gateway, &journal).await.1, Some(0));
 }
 
+/// Regression: an order id that a wrong answer had given to one row could not be ruled to be another's.
+#[tokio::test]
+async fn a_ruling_takes_a_candidate_from_the_row_whose_answer_named_it() {
+    let gateway = OwnGateway::serve(|_| placed("1003", "Order placed")).await;
+    let file = orders(3);
+    let path = journal(&gateway, &file, &[("line-2", Some("1001")), ("line-3", None)]).await;
+    let (reason, candidates) = ("near_match".to_owned(), vec!["1001".to_owned()]);
+    let record = Record::Unresolved { intent: IntentNo(1), reason, candidates };
+    let account = Account::new(gateway.base_url.clone());
+    FileJournal::open(&path).unwrap().append_durably(Entry { account, record }).await.unwrap();
+
+    let rule = async |name: &str, id: &str| {
+        let args = ["orders", "rule", "--journal", &path, name, "--placed", id, "--yes"];
+        let output = gateway.command(&args).output().await.unwrap();
+        (output.status.code(), said(&output).1)
+    };
+    let (code, stderr) = rule("line-3", "1001").await;
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stderr.contains("line-2, which is in doubt from now on"), "{stderr}");
+    assert!(stderr.contains("still in doubt: 1"), "{stderr}");
+    assert_eq!(unresolved(&gateway, &path).await.0, ["line-2"]);
+    let (code, stderr) = rule("line-2", "1001").await;
+    assert!(code == Some(2) && stderr.contains("the journal gives 1001 to line-3"), "{stderr}");
+    assert_eq!(rule("line-2", "1002").await.0, Some(0));
+    assert_eq!(unresolved(&gateway, &path).await.1, Some(0));
+}
+
 #[tokio::test]
 async fn a_ruling_that_cannot_be_taken_writes_nothing() {
     let gateway = OwnGateway::serve(|_| placed("1003", "Order placed")).await;

@@ -88,6 +88,25 @@ impl OrderProtocol {
         }
     }
 
+    /// Withdraws the answer that gave an order to another intent than a list or a user's ruling does; returns that
+    /// intent.
+    pub(crate) fn dispossess(&mut self, order_id: &str, number: IntentNo) -> Option<IntentNo> {
+        let other = self.owner_by_answer(order_id).filter(|&other| other != number)?;
+        self.book.contest(order_id);
+        self.disbelieve(other);
+        Some(other)
+    }
+
+    /// Returns the intent that owns an order only because an answer named it.
+    pub(crate) fn owner_by_answer(&self, order_id: &str) -> Option<IntentNo> {
+        let owner = self.book.owner(order_id)?;
+        let acknowledged = |intent: &&Intent| {
+            intent.epoch == self.epoch
+                && matches!(intent.finding(), Some(Finding::Acknowledged { order_id: id }) if **id == *order_id)
+        };
+        self.intents.get(&owner).filter(acknowledged).map(|_| owner)
+    }
+
     /// Handles an identifier that two intents got, or that was listed before its order was sent: its owner is
     /// unknown.
     pub(crate) fn contradict(&mut self, number: IntentNo, order_id: &Arc<str>, out: &mut Vec<Effect>) {

@@ -5,8 +5,8 @@ use std::{error::Error, fmt, sync::Arc};
 use crate::{
     numbers::IntentNo,
     protocol::{
-        event::Effect,
-        intent::{Finding, Phase},
+        event::{Effect, OrderEvent},
+        intent::{Finding, Intent, Phase},
         key::Key,
         order_protocol::OrderProtocol,
         resolution::{Reason, Unresolved},
@@ -22,7 +22,8 @@ use crate::{
 pub enum Ruling {
     /// It was placed, and this is its identifier.
     Placed {
-        /// The identifier.
+        /// The identifier. One that only an answer gave to another order, and that is a candidate of this one, is
+        /// taken from that order, which is then in doubt.
         order_id: String,
     },
     /// It was not placed, or is of no interest any more.
@@ -68,7 +69,8 @@ impl OrderProtocol {
         }
         match ruling {
             Ruling::Placed { order_id }
-                if self.book.owner(order_id).is_some() || self.book.is_respelled(order_id) =>
+                if self.book.owner(order_id).is_some() && !self.may_be_taken(order_id, intent)
+                    || self.book.is_respelled(order_id) =>
             {
                 Err(InvalidRuling::OrderOwned)
             }
@@ -76,11 +78,25 @@ impl OrderProtocol {
         }
     }
 
+    /// True if only an answer gave an order to another intent, and a list showed it as what this one may be.
+    fn may_be_taken(&self, order_id: &str, intent: &Intent) -> bool {
+        self.owner_by_answer(order_id).is_some() && intent.was_told_of(order_id)
+    }
+
     pub(crate) fn rule(&mut self, number: IntentNo, ruling: Ruling, out: &mut Vec<Effect>) {
         if self.check_ruling(number, &ruling).is_err() {
             return;
         }
         let seen = self.tick();
+        let taken_from = match &ruling {
+            Ruling::Placed { order_id } => self.dispossess(order_id, number),
+            Ruling::NotPlaced => None,
+        };
+        if let (Some(other), Ruling::Placed { order_id }) = (taken_from, &ruling) {
+            let name = self.intents.get(&other).and_then(|intent| intent.name.clone());
+            let order_id = order_id.clone();
+            out.push(Effect::Report(OrderEvent::AckMismatch { intent: other, name, order_id }));
+        }
         let Some(intent) = self.intents.get_mut(&number) else { return };
         let key = intent.key.clone();
         match ruling {
@@ -108,6 +124,10 @@ impl OrderProtocol {
         self.clear_taint(&key, number);
         out.push(Effect::Decided(number));
         self.resolve(&key, out);
+        let other = taken_from.and_then(|other| Some(self.intents.get(&other)?.key.clone()));
+        if let Some(other) = other.filter(|other| *other != key) {
+            self.resolve(&other, out);
+        }
     }
 
     /// Removes an intent's taint from its key.

@@ -44,6 +44,8 @@ impl OrderProtocol {
         let seen = self.tick();
         let Some(intent) = self.intents.get(&number) else { return };
         let key = intent.key.clone();
+        // The entry that withdrew another intent's answer may be gone, or come later.
+        self.dispossess(&order_id, number);
         self.book.adopt(&order_id, number, seen);
         self.finish(number, Finding::Recovered { order_id, status }, out);
         self.resolve(&key, out);
@@ -148,6 +150,41 @@ mod tests {
         },
         settings::Settings,
     };
+
+    /// Regression: a compacted journal withdrew the wrong answer last, and took the order from the one that it was
+    /// found for. Each later process reported it as one too many.
+    #[test]
+    fn o06_an_order_stays_with_the_intent_it_was_found_for() {
+        for withdrawn_last in [true, false] {
+            let mut protocol = OrderProtocol::new(Arc::new(Settings::default()), TradingDay::default());
+            let (wrong, right) = (IntentNo(0), IntentNo(1));
+            let mut step = |event| drop(protocol.step(Duration::ZERO, event));
+            for (intent, qty, id) in [(wrong, 1, "b"), (right, 2, "a")] {
+                let form = format!(
+                    "symId=S&qty={qty}&side=buy&type=limit&limitPrice=5&product=delivery&validity=day"
+                );
+                let form = Form::parse(form.as_bytes()).unwrap();
+                let order = Arc::new(OrderRequest::from_fields(form.iter()).unwrap());
+                let attempt = AttemptNo { intent, index: 0 };
+                step(Event::Opened { intent, order, name: None });
+                step(Event::Begun { attempt, session: Session::default() });
+                step(Event::Sent(attempt));
+                let outcome = Outcome::Accepted { order_id: Some(id.into()) };
+                step(Event::Closed { attempt, outcome, answer: Answer::Status(200) });
+            }
+            step(Event::Disbelieved(right));
+            step(Event::Found { intent: right, order_id: "b".into(), status: None });
+            if withdrawn_last {
+                step(Event::Disbelieved(wrong));
+            }
+            step(Event::Restarted);
+            assert_eq!(protocol.book.owner("b"), Some(right));
+            assert_eq!(protocol.verdict(wrong), Verdict::Pending, "its answer proves nothing");
+            assert!(
+                matches!(protocol.verdict(right), Verdict::Recovered { order_id, .. } if order_id == "b")
+            );
+        }
+    }
 
     #[test]
     fn o05_an_order_whose_only_send_was_refused_waits_for_one_list_after_a_restart() {

@@ -7,7 +7,7 @@ use steadfast_spec::ext;
 use tokio::time::sleep;
 
 use crate::{
-    gateway::{ReadReply, gw504, read},
+    gateway::{Place, ReadReply, Reply, ack, gw504, read},
     policies::{day_with, unresolved},
     rig::{ORDER, Rig, Told, order},
 };
@@ -78,4 +78,29 @@ async fn a_ruling_that_contradicts_the_books_is_refused() {
     assert_eq!(resolve(IntentNo(intent.0 + 1), Ruling::NotPlaced), Err(InvalidRuling::NotUnresolved));
     assert_eq!(resolve(intent, placed("o1")), Ok(()));
     assert_eq!(resolve(intent, placed("o1")), Err(InvalidRuling::NotUnresolved), "once is enough");
+}
+
+/// Regression: no ruling was possible, because the answer to another order had named the identifier.
+#[tokio::test(start_paused = true)]
+async fn o06_a_ruling_takes_a_candidate_from_an_order_that_got_it_by_an_answer() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().placed()]);
+    let lost = rig.start("a", &order(3));
+    sleep(Duration::from_millis(100)).await;
+    // Not placed, and answered with the identifier of the lost one.
+    rig.gateway.will([Place { apply: None, ..ack() }.reply(Reply::AckId("o1"))]);
+    assert_eq!(rig.place("b", &order(7)).await, Told::Placed("o1".into()));
+    let Told::Unresolved("near_match", candidates, 504) = lost.await.unwrap() else { panic!("decided") };
+    assert_eq!(candidates, ["o1"]);
+    let [lost, other] = [IntentNo(0), IntentNo(1)];
+    let placed = |id: &str| Ruling::Placed { order_id: id.into() };
+    assert_eq!(rig.tracker.resolve(None, lost, placed("o1")), Ok(()));
+    let taken = |event: &OrderEvent| matches!(event, OrderEvent::AckMismatch { intent, order_id, .. } if (*intent, &**order_id) == (other, "o1"));
+    assert_eq!(rig.events().iter().filter(|event| taken(event)).count(), 1);
+    assert_eq!(rig.tracker.in_doubt(), 1, "the other is searched for");
+    sleep(s(200)).await;
+    let end = |event: &OrderEvent| matches!(event, OrderEvent::Unresolved { intent, .. } if *intent == other);
+    assert!(rig.events().iter().any(end), "{:?}", rig.events());
+    assert_eq!(rig.tracker.resolve(None, other, placed("o1")), Err(InvalidRuling::OrderOwned));
+    assert_eq!((rig.flagged(), rig.gateway.posts()), (vec![], 2));
 }
