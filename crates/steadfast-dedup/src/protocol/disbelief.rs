@@ -149,7 +149,9 @@ impl OrderProtocol {
         let mut keys = Vec::new();
         for (at, order_id, told_in) in self.book.unlisted_before(beyond) {
             let owner = self.book.owner(&order_id);
-            let shows_it = told_in == session && is_whole;
+            // After a restart the token is often another one. Its list counts if it shows orders of the former one.
+            let is_its = told_in == session || self.book.shows_some_of(told_in, session);
+            let shows_it = is_its && is_whole;
             let waits = match shows_it {
                 // One list may come from an undeclared cache and be older than it says. A second one a while later is
                 // not.

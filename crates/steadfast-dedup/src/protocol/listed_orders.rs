@@ -701,6 +701,14 @@ impl Book {
         }
     }
 
+    /// True if lists of a session have shown an order that was acknowledged in another one.
+    pub(crate) fn shows_some_of(&self, told_in: Session, session: Session) -> bool {
+        self.entries.values().any(|entry| {
+            entry.acknowledged.is_some_and(|(its, _)| its == told_in)
+                && entry.listed.iter().any(|listed| listed.session == session)
+        })
+    }
+
     /// Returns acknowledged orders from before `end` that no list has shown: since when, which, and in which session.
     pub(crate) fn unlisted_before(&self, end: Duration) -> Vec<(Duration, Arc<str>, Session)> {
         self.unlisted.iter().take_while(|(at, ..)| *at < end).cloned().collect()

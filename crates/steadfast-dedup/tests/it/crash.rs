@@ -755,6 +755,36 @@ async fn a_name_means_the_same_order_after_a_restart() {
     is(&process.tracker.recovered(), &[("b", "o2")]);
 }
 
+/// Regression: a process that died before it had looked left the wrong identifier to all later ones.
+#[tokio::test(start_paused = true)]
+async fn o06_an_ack_that_no_list_shows_is_told_by_the_next_process() {
+    for token in ["Bearer key:one", "Bearer key:two"] {
+        let world = World::new();
+        let ghost = Place { apply: None, ..ack().reply(Reply::AckId("ghost")) };
+        world.gateway.will([ack(), ghost, ack()]);
+        let process = world.start();
+        assert_eq!(process.place_as("a", ORDER).await, Told::Placed("o1".into()));
+        assert_eq!(process.place_as("b", &order(3)).await, Told::Placed("ghost".into()));
+        process.kill();
+
+        // After another login, the list still shows the first order, so it would show the second.
+        let world = World { token, ..world };
+        let process = world.start();
+        let mut events = process.tracker.events();
+        assert_eq!(process.place_as("b", &order(3)).await, Told::Attached("ghost".into()));
+        assert_eq!(process.place_as("c", &order(4)).await, Told::Placed("o2".into()));
+        sleep(s(20)).await;
+        let mut told = Vec::new();
+        while let Ok(event) = events.try_recv() {
+            if let OrderEvent::AckNotListed { name, order_id, .. } = event {
+                told.push((name.unwrap().as_str().to_owned(), order_id));
+            }
+        }
+        assert_eq!(told, [("b".to_owned(), "ghost".to_owned())], "{token}");
+        assert_eq!((process.tracker.in_doubt(), world.gateway.posts()), (1, 3), "{token}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_was_known_before_the_crash_is_not_taken_for_what_was_lost() {
     let world = World::new();
