@@ -144,8 +144,8 @@ mod tests {
     use crate::{
         numbers::{ReadNo, TradingDay},
         protocol::{
-            order_protocol::Purpose,
             event::{Answer, Event},
+            order_protocol::Purpose,
             resolution::Verdict,
         },
         settings::Settings,

@@ -42,6 +42,7 @@ pub(crate) fn explain(args: &Args, campaign: &Campaign, failure: &Failure) -> Re
     }
     let Some(tape) = shortest(campaign, failure, &chooser.recorded()) else {
         complain(format_args!("the seed alone does not show it again: what broke is not a choice"));
+        complain(format_args!("whole script:\n{}", script(&without_rates(&chooser.recorded()))));
         complain(format_args!("what came of it:\n{}", course(&workload, &session)));
         return Ok(());
     };

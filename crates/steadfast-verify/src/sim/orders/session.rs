@@ -39,6 +39,8 @@ pub(crate) struct Session {
     pub(crate) counts_as_documented: bool,
     /// True if some list hid the prices of orders.
     pub(crate) hides_prices: bool,
+    /// Orders that arrived later than any bound and that no list showed to a client before their session was over.
+    pub(crate) hidden: BTreeSet<String>,
     /// The violations in the histories of the trackers, if they were kept.
     pub(crate) violations: Vec<Violation>,
     /// Tasks that still ran when the trading day was over and everything had been dropped.

@@ -7,7 +7,10 @@ use std::{
 };
 
 use steadfast::{BoxError, dedup::OrderEvent, limit::ColdStart};
-use steadfast_sandbox::{ListOrder, ListScope, OrderIds, Prices, RetryAfter, Sandbox, enforce::Kind};
+use steadfast_sandbox::{
+    ArrivalTruth, ListOrder, ListScope, OldToken, OrderIds, OrderTruth, Prices, RetryAfter, Sandbox, State,
+    enforce::Kind,
+};
 use steadfast_spec::Zone;
 use tokio::{
     runtime::{Builder, Handle},
@@ -137,6 +140,7 @@ async fn trade(
                 ending: Ending::default(),
                 counts_as_documented: true,
                 hides_prices: false,
+                hidden: BTreeSet::new(),
                 violations: Vec::new(),
                 tasks: 0,
             }
@@ -236,6 +240,7 @@ async fn trade(
                 ending: Ending::default(),
                 counts_as_documented: true,
                 hides_prices: false,
+                hidden: BTreeSet::new(),
                 tasks: 0,
             }
         }
@@ -243,7 +248,28 @@ async fn trade(
     let counts_as_documented = reading.axes.counts_as_documented() && !world.axes.has(Axis::Quotas);
     let hides_prices = reading.axes.prices != Prices::default()
         || session.seen.struck.iter().any(|(name, _)| *name == "list.missing-price");
-    Ok(Session { ending, counts_as_documented, hides_prices, ..session })
+    let session = Session { ending, counts_as_documented, hides_prices, ..session };
+    if !session.ending.is_promised()
+        && scope == ListScope::LoginSession
+        && reading.axes.old_token == OldToken::Dies
+    {
+        let hidden = hidden(&session.truth);
+        return Ok(Session { hidden, ..session });
+    }
+    Ok(session)
+}
+
+/// Returns the orders after which no list was answered before the next login.
+///
+/// Where lists show one session's orders and a login ends the session before it, no client can see them.
+fn hidden(truth: &State) -> BTreeSet<String> {
+    let is_login = |it: &ArrivalTruth| it.path.contains("/oauth/") && it.status == 200;
+    let is_list = |it: &ArrivalTruth| it.path.ends_with("/oms/orders") && matches!(it.status, 200 | 404);
+    let is_hidden = |order: &&OrderTruth| {
+        let mut later = truth.arrivals.iter().filter(|arrival| arrival.at_ns >= order.applied_ns);
+        later.find(|it| is_list(it) || is_login(it)).is_some_and(is_login)
+    };
+    truth.orders.iter().filter(is_hidden).map(|order| order.order_id.clone()).collect()
 }
 
 fn sandbox(

@@ -121,6 +121,7 @@ async fn trade(fault: Fault, seed: u64, world: &World) -> Result<Day, BoxError> 
         ending: Ending::default(),
         counts_as_documented: fault.group() != "quota",
         hides_prices: false,
+        hidden: BTreeSet::new(),
         violations: Vec::new(),
         tasks: 0,
     };
