@@ -9,9 +9,10 @@ use http_body::Body;
 use http_body_util::{BodyExt, Full, Limited};
 use parking_lot::Mutex;
 use steadfast_spec::{
-    BaseUrl, BoxError, Endpoint, Failure, Form, InvalidBaseUrl, Outcome, Paths, RetryAfter, Route,
+    BaseUrl, BoxError, Endpoint, Envelope, Failure, Form, InvalidBaseUrl, Outcome, Paths, RetryAfter, Route,
     TokenRecord,
     ext::{self, Stamp},
+    msg,
 };
 use tower_service::Service;
 
@@ -91,6 +92,11 @@ impl<S, G: Gate> Exchange<S, G> {
             permit.answered(response.status(), response.headers());
             attempt.observe(response.headers(), sent, attempt.now());
             let (head, body) = response.into_parts();
+            if head.status == StatusCode::BAD_REQUEST {
+                let body = Limited::new(body, LARGEST_ANSWER).collect().await;
+                let body = body.ok().map(|body| body.to_bytes());
+                return Err(of_bad_request(body.as_deref()));
+            }
             if head.status != StatusCode::OK {
                 return Err(of_status(head.status, &head.headers));
             }
@@ -139,6 +145,16 @@ fn of_error(error: BoxError) -> LoginFailure {
     }
 }
 
+/// Judges a 400 by its text: one of them asks to try again, and does not say what was executed (§7).
+fn of_bad_request(body: Option<&[u8]>) -> LoginFailure {
+    match body.map(Envelope::parse) {
+        Some(Ok(Envelope::Error { msg })) if msg == msg::INTERNAL_ERROR => {
+            LoginFailure::Unknown(UnexpectedStatus(StatusCode::BAD_REQUEST).into())
+        }
+        _ => of_status(StatusCode::BAD_REQUEST, &HeaderMap::new()),
+    }
+}
+
 fn of_status(status: StatusCode, headers: &HeaderMap) -> LoginFailure {
     let answered = || UnexpectedStatus(status).into();
     match status.as_u16() {
@@ -153,6 +169,17 @@ fn of_status(status: StatusCode, headers: &HeaderMap) -> LoginFailure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn t22_a_400_that_asks_to_try_again_is_an_unknown_end() {
+        let judged = |body: Option<&str>| of_bad_request(body.map(str::as_bytes)).as_str();
+        let error = |msg: &str| format!(r#"{{"s":"error","msg":"{msg}"}}"#);
+        assert_eq!(judged(Some(&error(msg::INTERNAL_ERROR))), "unknown");
+        for wrong in [msg::BAD_REQUEST, msg::INPUT_VALIDATION, "x"] {
+            assert_eq!(judged(Some(&error(wrong))), "misconfigured", "{wrong}");
+        }
+        assert_eq!((judged(Some("<html>")), judged(None)), ("misconfigured", "misconfigured"));
+    }
 
     #[test]
     fn statuses_are_told_apart_by_what_they_prove() {

@@ -12,8 +12,8 @@ use crate::ApiKey;
 /// The account and credentials of a login. A store is bound to the account, the failure budget to both.
 ///
 /// Only salted hashes of it are stored. Each covers the API key, which is long and random, so a password cannot be
-/// guessed from them without the key. Beside them is the [label of the user](Identity::user_label), a hash of service
-/// and user alone, by which wrong logins with several API keys are counted together.
+/// guessed from them without the key. Beside them is the [label of the user](Identity::user_label), a hash of the
+/// service's host and port and of the user alone, by which wrong logins with several API keys are counted together.
 ///
 /// All spellings of an account are one identity, because the service counts wrong logins in any spelling. The
 /// comparison ignores case in scheme, host and user, the scheme's default port, a dot after the host, redundant slashes
@@ -60,7 +60,8 @@ impl Identity {
         let (base, user) = (spelling::of_base(base), spelling::of_user(user));
         let own = [&*base, api_key.expose().trim(), &*user];
         let folded = spelling::without_blanks(&user);
-        let label = (!folded.is_empty()).then(|| Names::new(["user", &base, &folded]).label());
+        let label =
+            (!folded.is_empty()).then(|| Names::new(["user", &spelling::of_service(&base), &folded]).label());
         Self { own: Names::new(own), as_given: (own != given).then(|| Names::new(given)), user: label }
     }
 
@@ -241,9 +242,13 @@ mod tests {
     fn t21_a_user_is_the_same_whatever_the_key_the_case_and_the_blanks() {
         let one = identity("http://a/v2", "k", "u1");
         let label = one.user_label().unwrap();
-        for (base, key, user) in
-            [("http://a/v2", "q", "u1"), ("http://A:80/v2/", "q", " U1 "), ("http://a/v2", "k", "u 1")]
-        {
+        for (base, key, user) in [
+            ("http://a/v2", "q", "u1"),
+            ("http://A:80/v2/", "q", " U1 "),
+            ("http://a/v2", "k", "u 1"),
+            ("http://a/x/v2", "k", "u1"),
+            ("http://a/./v2", "k", "u1"),
+        ] {
             let other = identity(base, key, user).with("p");
             assert_eq!(other.user_label(), Some(label), "{base} {key} {user}");
         }

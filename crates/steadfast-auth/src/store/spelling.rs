@@ -20,6 +20,15 @@ pub(super) fn of_base(base: &str) -> String {
     format!("{scheme}://{}{port}{path}{query}", of_host(host))
 }
 
+/// Returns the host and port of a base address, in one spelling: a service locks a user under all of its paths.
+pub(super) fn of_service(base: &str) -> String {
+    let base = base.trim();
+    let Ok(uri) = base.parse::<Uri>() else { return base.to_owned() };
+    let Some(host) = uri.host() else { return base.to_owned() };
+    let own_port = if uri.scheme_str().is_some_and(|it| it.eq_ignore_ascii_case("https")) { 443 } else { 80 };
+    format!("{}:{}", of_host(host), uri.port_u16().unwrap_or(own_port))
+}
+
 fn of_host(host: &str) -> String {
     let bare = host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.');
     match bare.parse() {
@@ -70,6 +79,20 @@ mod tests {
             assert_eq!(of_base(same), same, "what is written so already stays");
             others.iter().for_each(|other| assert_eq!(of_base(other), same, "{other}"));
         }
+    }
+
+    #[test]
+    fn t21_a_service_is_its_host_and_port_whatever_the_path_and_scheme() {
+        for same in
+            ["http://A.:8080/v2", "HTTP://a:8080/x/v2", "https://a:8080/./v2", "http://u:p@a:8080/v2?q"]
+        {
+            assert_eq!(of_service(same), "a:8080", "{same}");
+        }
+        assert_eq!(of_service("https://a/v2"), "a:443");
+        for other in ["http://a/v2", "http://b:8080/v2", "http://127.0.0.2:8080/v2"] {
+            assert_ne!(of_service(other), "a:8080", "{other}");
+        }
+        assert_eq!(of_service("http://[::1]/v2"), of_service("http://127.0.0.1:80/x"));
     }
 
     #[test]
