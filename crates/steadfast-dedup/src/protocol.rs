@@ -25,6 +25,7 @@ pub(crate) mod overnight;
 pub(crate) mod query;
 pub(crate) mod reading;
 pub(crate) mod refusal;
+pub(crate) mod rejection;
 pub(crate) mod resolution;
 pub(crate) mod restart;
 pub(crate) mod rules;

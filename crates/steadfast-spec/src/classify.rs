@@ -22,6 +22,7 @@ const NEVER: Outcome = Outcome::Unknown { resend: Resend::Never };
 ///
 /// | status | body | outcome |
 /// |---|---|---|
+/// | 4xx to place-order or a change of an order | not [documented](crate::is_documented), or not read | unknown, never resend |
 /// | 429, 401 | any | not executed |
 /// | 403, 404, 405, 415 | any | rejected |
 /// | 400 | `msg` exactly `Bad request` or the input-validation text | rejected |
@@ -33,15 +34,18 @@ const NEVER: Outcome = Outcome::Unknown { resend: Resend::Never };
 /// | 200 | others: `ok` or `no-data`; a token record for the token endpoints | accepted |
 /// | anything else | | unknown, never resend |
 ///
-/// 401, 403 and the like count by status alone, because their text is often that of a proxy on the way. A 5xx counts as
-/// the gateway's own only if it is documented: a balancer that gives up at once does not say how long the gateway
-/// behind it may still work on an order. An `orderId` does not count if it is empty, zero, or `null`, `undefined`,
+/// To an order or to its change, an error counts as the gateway's own only if it is documented. A balancer that gives
+/// up at once does not say how long the gateway behind it may still work on the order, and a firewall may replace the
+/// gateway's answer by its page after the order was placed. To other requests, 401, 403 and the like count by status
+/// alone. An `orderId` does not count if it is empty, zero, or `null`, `undefined`,
 /// `none`, `nil` or `NaN` in any case, or has surrounding blanks or a control character: the service took the order,
 /// and its id must be searched for. `endpoint` is `None` for a path that is not in the table; its 200 is judged like
 /// that of a read.
 #[must_use]
 pub fn outcome_of(endpoint: Option<Endpoint>, status: StatusCode, body: Peek<'_>) -> Outcome {
     match status.as_u16() {
+        // A page of a proxy says nothing of what happened behind it.
+        400..=499 if proves_by_text(endpoint) && !is_documented(status, body) => NEVER,
         429 | 401 => Outcome::NotExecuted,
         403 | 404 | 405 | 415 => Outcome::Rejected,
         400 => bad_request(body),
@@ -54,18 +58,23 @@ pub fn outcome_of(endpoint: Option<Endpoint>, status: StatusCode, body: Peek<'_>
 
 /// Returns what a status proves to a layer that does not read bodies.
 ///
-/// It errs on the side of doubt: every 400 is unknown. For a class that must be verified, every 200 and every 5xx is
+/// It errs on the side of doubt: every 400 is unknown. For a class that must be verified, every 200, 4xx and 5xx is
 /// unknown and never resent.
 #[must_use]
 pub fn outcome_of_status(class: Class, status: StatusCode) -> Outcome {
     match (status, class) {
         (StatusCode::OK, Class::VerifyFirst) => NEVER,
         // The body shows whether the answer is the gateway's, and the body is not read here.
-        (status, Class::VerifyFirst) if status.is_server_error() => {
+        (status, Class::VerifyFirst) if status.is_client_error() || status.is_server_error() => {
             outcome_of(Some(Endpoint::PlaceOrder), status, Peek::NotRead)
         }
         _ => outcome_of(None, status, Peek::NotRead),
     }
+}
+
+/// True for requests whose execution cannot be repeated: only the service's own word counts for them.
+fn proves_by_text(endpoint: Option<Endpoint>) -> bool {
+    matches!(endpoint, Some(Endpoint::PlaceOrder | Endpoint::ModifyOrder))
 }
 
 fn bad_request(body: Peek<'_>) -> Outcome {
@@ -122,13 +131,40 @@ mod tests {
     }
 
     #[test]
-    fn statuses_that_prove_non_execution_need_no_body() {
+    fn statuses_that_prove_non_execution_of_a_read_need_no_body() {
         for html in ["", "<html>", "{}"] {
-            assert_eq!(at(PLACE, 429, html), Outcome::NotExecuted);
-            assert_eq!(at(PLACE, 401, html), Outcome::NotExecuted);
-            for status in [403, 404, 405, 415] {
-                assert_eq!(at(PLACE, status, html), Outcome::Rejected);
+            for endpoint in [LIST, Some(Endpoint::CancelOrder), Some(Endpoint::Token), None] {
+                assert_eq!(at(endpoint, 429, html), Outcome::NotExecuted);
+                assert_eq!(at(endpoint, 401, html), Outcome::NotExecuted);
+                for status in [403, 404, 405, 415] {
+                    assert_eq!(at(endpoint, status, html), Outcome::Rejected);
+                }
             }
+        }
+    }
+
+    #[test]
+    fn o02_a_4xx_to_an_order_counts_only_with_its_documented_text() {
+        let rows = crate::ERRORS.iter().filter(|row| row.status.is_client_error() && row.status != 400);
+        let texts = [msg::UNAUTHORIZED, msg::FORBIDDEN, msg::NOT_FOUND, msg::METHOD_NOT_ALLOWED];
+        for row in rows {
+            let (status, proves) = match row.status.as_u16() {
+                status @ (401 | 429) => (status, Outcome::NotExecuted),
+                status => (status, Outcome::Rejected),
+            };
+            for endpoint in [PLACE, Some(Endpoint::ModifyOrder)] {
+                assert_eq!(at(endpoint, status, &error(row.msg.unwrap_or("any"))), proves, "{status}");
+                for other in texts.into_iter().filter(|text| row.msg.is_some_and(|own| own != *text)) {
+                    assert_eq!(at(endpoint, status, &error(other)), NEVER, "{status} {other}");
+                }
+                for page in ["", "{}", "<html>Forbidden</html>", r#"{"s":"ok","d":{"orderId":"7"}}"#] {
+                    assert_eq!(at(endpoint, status, page), NEVER, "{status} {page}");
+                }
+                assert_eq!(outcome_of(endpoint, row.status, Peek::Unreadable), NEVER);
+                assert_eq!(outcome_of(endpoint, row.status, Peek::NotRead), NEVER);
+            }
+            assert_eq!(outcome_of_status(Class::VerifyFirst, row.status), NEVER);
+            assert_eq!(outcome_of_status(Class::Safe, row.status), proves);
         }
     }
 

@@ -81,10 +81,11 @@ pub const ERRORS: [ErrorRow; 13] = [
 
 /// True if an answer is a documented error: its status and its whole `msg` are exactly one row of §7.
 ///
-/// Only such an answer is certainly the service's own. Another text with the same status may come from a proxy.
+/// Only such an answer is certainly the service's own. Another text with the same status may come from a proxy. Where
+/// §7 does not show the text (415), every envelope with an error counts.
 #[must_use]
 pub fn is_documented(status: StatusCode, body: Peek<'_>) -> bool {
     let Peek::Whole(bytes) = body else { return false };
     let Ok(Envelope::Error { msg }) = Envelope::parse(bytes) else { return false };
-    ERRORS.iter().any(|row| row.status == status && row.msg == Some(&*msg))
+    ERRORS.iter().any(|row| row.status == status && row.msg.is_none_or(|text| text == &*msg))
 }

@@ -464,7 +464,7 @@ impl OpenAttempt {
                 let denied = response.extensions().get::<ext::ErrorEnvelope>().is_some();
                 let answer = if denied { Answer::Denied } else { Answer::Status(status.as_u16()) };
                 // Not the gateway's own word: the hop that gave up must not deliver the rest of the request later.
-                if status.is_server_error() && outcome == (Outcome::Unknown { resend: Resend::Never }) {
+                if !status.is_success() && outcome == (Outcome::Unknown { resend: Resend::Never }) {
                     let _ = self.end_connection();
                 }
                 self.account.close(self.attempt, outcome, answer);

@@ -65,6 +65,8 @@ pub(crate) struct Check {
     pub(crate) since: Duration,
     /// The same as a position: only reads that start later can confirm it.
     pub(crate) from: LogicalTime,
+    /// How long after that a list must be read to confirm it: lists lag.
+    pub(crate) lag: Duration,
     /// It refused the token. Then the list may be refused as well.
     pub(crate) by_token: bool,
     /// The call waits only for this check: its caller is told of the refusal once it is confirmed.

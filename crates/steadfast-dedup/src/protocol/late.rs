@@ -125,7 +125,7 @@ impl OrderProtocol {
                 true => OrderEvent::RefusedButPlaced { intent: number, name, order_id: shown, kept },
                 false => OrderEvent::LateDuplicate { intent: number, name, order_id: shown, kept },
             }));
-            self.hold_name(number, &order_id);
+            self.hold_name(number, &order_id, out);
         }
     }
 
@@ -133,7 +133,7 @@ impl OrderProtocol {
     ///
     /// A call that repeats the name gets that order or, where it may be a stranger's, an order in doubt. After a
     /// refusal for good the name was free at once: it returns unless another intent has taken it by now.
-    fn hold_name(&mut self, number: IntentNo, order_id: &str) {
+    pub(crate) fn hold_name(&mut self, number: IntentNo, order_id: &str, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get_mut(&number) else { return };
         let Some(name) = &intent.name else { return };
         let holder = *self.names.get(name).unwrap_or(&number);
@@ -142,6 +142,10 @@ impl OrderProtocol {
             return;
         }
         self.names.insert(name.clone(), number);
+        // A repeat that waits for this list is told.
+        if self.held.remove(&holder).is_some() {
+            out.push(Effect::Decided(holder));
+        }
         if intent.was_told_refused() {
             let unresolved = Unresolved::new(Reason::NearMatch, vec![order_id.to_owned()]);
             intent.phase = Phase::Finished(Finding::Unresolved(unresolved));
@@ -168,7 +172,7 @@ impl OrderProtocol {
             (None, ..) if !certain => {
                 self.book.flag(&fresh.order_id);
                 out.push(Effect::Report(appeared(order_id)));
-                self.hold_name(number, &fresh.order_id);
+                self.hold_name(number, &fresh.order_id, out);
             }
             // Its caller was told that it is unresolved. Now it is resolved, and the order has its owner.
             (None, ..) => {
@@ -179,7 +183,7 @@ impl OrderProtocol {
                     Phase::Finished(Finding::Recovered { order_id: fresh.order_id.clone(), status });
                 out.push(Effect::Report(appeared(order_id)));
                 self.clear_taint(key, number);
-                self.hold_name(number, &fresh.order_id);
+                self.hold_name(number, &fresh.order_id, out);
             }
             (Some(kept), 1.., _) => {
                 intent.late += 1;

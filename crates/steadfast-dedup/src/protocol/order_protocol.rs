@@ -16,6 +16,7 @@ use crate::{
         key::Key,
         listed_orders::Book,
         mismatch::Mismatch,
+        rejection::Rejection,
         resolution::{Reason, Unresolved},
         rules::Rules,
         tally::Tally,
@@ -63,6 +64,10 @@ pub struct OrderProtocol {
     /// The latest orders that were refused for good, and when the last refusal was.
     pub(crate) rejected: VecDeque<IntentNo>,
     pub(crate) rejected_at: Option<Duration>,
+    /// The names of orders that were refused for good, until a list that no such order can lag behind was read.
+    pub(crate) rejected_names: BTreeMap<ext::IntentId, Rejection>,
+    /// Unsent intents under such a name.
+    pub(crate) held: BTreeMap<IntentNo, Rejection>,
     /// For each refusal (401, 429) that was believed or returned early: until when its order could still be listed,
     /// by the lateness bound.
     pub(crate) believed: BTreeSet<Duration>,
@@ -248,6 +253,8 @@ impl OrderProtocol {
             restored: None,
             rejected: VecDeque::new(),
             rejected_at: None,
+            rejected_names: BTreeMap::new(),
+            held: BTreeMap::new(),
             believed: BTreeSet::new(),
             unconfirmed: BTreeSet::new(),
             unlisted: BTreeMap::new(),

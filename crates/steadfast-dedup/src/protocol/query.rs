@@ -24,7 +24,7 @@ impl OrderProtocol {
     pub fn next_attempt(&self, intent: IntentNo, session: Session) -> Option<AttemptNo> {
         let found = self.intents.get(&intent)?;
         let allowed = match found.phase {
-            Phase::Idle | Phase::Cleared => self.has_turn(intent),
+            Phase::Idle | Phase::Cleared => self.has_turn(intent) && !self.is_held(intent),
             Phase::Granted => found.session() == Some(self.scoped(session)) && found.epoch == self.epoch,
             _ => false,
         };
@@ -45,7 +45,7 @@ impl OrderProtocol {
         let open = intent.attempts.get(attempt.index).is_some_and(|a| matches!(a.state, AttemptState::Open));
         open && intent.caller_waits
             && match intent.phase {
-                Phase::Idle => self.displaced_by(attempt.intent).is_none(),
+                Phase::Idle => self.displaced_by(attempt.intent).is_none() && !self.is_held(attempt.intent),
                 Phase::Cleared => self.stays_refused(intent) && !self.is_stale(intent),
                 // The verdict may be old: evidence can arrive while the send waits in queues.
                 Phase::Granted => {

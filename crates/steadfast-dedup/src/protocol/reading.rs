@@ -113,6 +113,9 @@ impl OrderProtocol {
         // The list of a past session may lack orders that were placed since.
         if read.is_some_and(|read| read.purpose != Purpose::OwnSession) {
             self.check_refusals(started, valid, out);
+            if let Some(start) = started.filter(|_| valid) {
+                self.release(start.at, out);
+            }
         }
         match started {
             // A read in an earlier session says nothing about this one's list. Nor does one that started too early.

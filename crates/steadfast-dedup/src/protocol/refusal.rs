@@ -33,7 +33,8 @@ impl OrderProtocol {
     /// The service says that it did not execute the send.
     pub(crate) fn refuse(&mut self, attempt: AttemptNo, sent: Sent, answer: Answer, out: &mut Vec<Effect>) {
         let by_token = answer == Answer::Status(401);
-        let check = Check { since: self.now, from: self.tick(), by_token, is_last: false };
+        let lag = self.rules.refusal_lag;
+        let check = Check { since: self.now, from: self.tick(), lag, by_token, is_last: false };
         let epoch = self.epoch;
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
         let Some(found) = intent.attempts.get_mut(attempt.index) else { return };
@@ -53,13 +54,16 @@ impl OrderProtocol {
         let from = self.tick();
         let since = self.watches.remove(&number).unwrap_or(self.now);
         self.unconfirmed.remove(&number);
+        // How long ago an earlier process was refused is unknown: its order may still be as late as any.
+        let restored = Some(number) <= self.restored;
+        let lag = if restored { self.settings.lateness } else { self.rules.refusal_lag };
         let Some(intent) = self.intents.get_mut(&number) else { return };
         let is_left = matches!(intent.phase, Phase::Refused(_)) && !intent.caller_waits;
         if !is_left && !matches!(intent.phase, Phase::Finished(Finding::Refused)) {
             return;
         }
         self.unlisted.remove(&number);
-        intent.phase = Phase::Refused(Check { since, from, by_token: false, is_last: false });
+        intent.phase = Phase::Refused(Check { since, from, lag, by_token: false, is_last: false });
         (intent.caller_waits, intent.opened) = (true, self.now);
         let key = intent.key.clone();
         // Records that may be its order were dropped while it was decided.
@@ -97,17 +101,19 @@ impl OrderProtocol {
     #[must_use]
     pub fn awaits_check(&self, intent: IntentNo) -> bool {
         self.intents.get(&intent).is_some_and(|intent| matches!(intent.phase, Phase::Refused(_)))
+            || self.is_held(intent)
     }
 
     /// True if any intent waits for such a list.
     #[must_use]
     pub fn awaits_checks(&self) -> bool {
-        self.checks().next().is_some()
+        self.checks().next().is_some() || !self.held.is_empty()
     }
 
     /// Returns when the next list that can confirm a refusal may be read.
     pub(crate) fn next_check(&self) -> Option<Duration> {
-        self.checks().map(|(_, check)| check.since.saturating_add(self.rules.refusal_lag)).min()
+        let checks = self.checks().map(|(_, check)| check.since.saturating_add(check.lag));
+        checks.chain(self.next_release()).min()
     }
 
     fn checks(&self) -> impl Iterator<Item = (IntentNo, Check)> {
@@ -125,7 +131,7 @@ impl OrderProtocol {
     /// Returns listed orders that may be one that was refused, in the list of any session.
     ///
     /// An equal order lost in that session may be it too: a session's list may show orders of earlier sessions.
-    fn shown_as<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
+    pub(crate) fn shown_as<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
         self.intent_strict(intent).chain(self.near(intent))
     }
 
@@ -170,8 +176,7 @@ impl OrderProtocol {
     /// Ends the check of refusals by one read of today's list, valid or not.
     pub(crate) fn check_refusals(&mut self, started: Option<ReadStart>, valid: bool, out: &mut Vec<Effect>) {
         let (at, seq) = started.map_or((self.now, self.seq), |start| (start.at, start.seq));
-        let lag = self.rules.refusal_lag;
-        let due = move |check: &Check| check.from < seq && at >= check.since.saturating_add(lag);
+        let due = move |check: &Check| check.from < seq && at >= check.since.saturating_add(check.lag);
         let checked: Vec<_> =
             self.checks().filter(|(_, check)| due(check)).map(|(number, _)| number).collect();
         for number in checked {
@@ -246,13 +251,13 @@ impl OrderProtocol {
     /// Lets a refusal of an earlier run wait for a list: nothing but the service's word says that its order is not
     /// placed.
     pub(crate) fn check_again(&mut self, number: IntentNo) {
-        let (since, from) = (self.now, self.tick());
+        let (since, from, lag) = (self.now, self.tick(), self.rules.refusal_lag);
         // It is not sent for a caller that is gone, so it keeps no other order waiting.
         self.leave_line(number, &mut Vec::new());
         let Some(intent) = self.intents.get_mut(&number) else { return };
         intent.caller_waits = false;
         let by_token = intent.token_refused;
-        intent.phase = Phase::Refused(Check { since, from, by_token, is_last: false });
+        intent.phase = Phase::Refused(Check { since, from, lag, by_token, is_last: false });
         self.refused.insert(number);
     }
 
@@ -351,8 +356,10 @@ impl OrderProtocol {
         self.believed.retain(|&late| late >= start.at);
     }
 
-    /// Ends an intent as refused for good. Its name is free: by the service's word it never stood for an order.
+    /// Ends an intent as refused for good. Its name is free: by the service's word it never stood for an order. But a
+    /// repeat leaves only after a list that no such order can lag behind.
     pub(crate) fn end_rejected(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
+        self.hold_repeats_of(number);
         let name = self.intents.get(&number).and_then(|intent| intent.name.as_ref());
         if let Some(name) = name.filter(|name| self.names.get(name) == Some(&number)).cloned() {
             self.names.remove(&name);

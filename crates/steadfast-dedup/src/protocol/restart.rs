@@ -55,6 +55,7 @@ impl OrderProtocol {
     pub(crate) fn restart(&mut self, out: &mut Vec<Effect>) {
         self.restored = self.intents.last_key_value().map(|(&number, _)| number);
         self.reads.clear();
+        self.held.clear();
         self.unsettled.clear();
         self.session = None;
         for key in self.keys.values_mut() {

@@ -20,6 +20,7 @@ use crate::{
 impl OrderProtocol {
     pub(crate) fn open(&mut self, number: IntentNo, order: Arc<OrderRequest>, name: Option<ext::IntentId>) {
         if let Some(name) = &name {
+            self.hold(number, name);
             self.names.insert(name.clone(), number);
         }
         let intent = Intent::new(order, name, self.epoch, self.aging());
@@ -149,7 +150,7 @@ impl OrderProtocol {
             Answer::None | Answer::Cut => Some(Never::Opaque),
             _ if until_absent => None,
             Answer::Status(200..=299) => Some(Never::Success),
-            Answer::Status(500..=599) if self.settings.resend_undocumented => None,
+            Answer::Status(400..=599) if self.settings.resend_undocumented => None,
             Answer::Status(_) | Answer::Denied | Answer::Ended => Some(Never::Opaque),
         }
     }
@@ -319,6 +320,7 @@ impl OrderProtocol {
         self.leave_line(number, out);
         self.refused.remove(&number);
         self.unsent.remove(&number);
+        self.held.remove(&number);
         if let Some(intent) = self.intents.remove(&number)
             && let Some(name) = &intent.name
             && self.names.get(name) == Some(&number)

@@ -7,7 +7,7 @@ use steadfast_spec::Fate;
 use tokio::time::Instant;
 
 use crate::{
-    gateway::{Reply, ack, gw504, http},
+    gateway::{Place, Reply, ack, gw504, http},
     rig::{ORDER, Rig, Told},
 };
 
@@ -114,14 +114,44 @@ async fn o02_a_foreign_5xx_is_resent_where_that_is_allowed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn o02_the_connection_of_a_foreign_5xx_is_ended() {
-    for (status, msg, ended) in
-        [(502, "<html>", 1), (502, "Bad gateway", 0), (200, "x", 0), (400, "<html>", 0)]
-    {
+async fn o02_the_connection_of_a_foreign_error_is_ended() {
+    for (status, msg, ended) in [
+        (502, "<html>", 1),
+        (502, "Bad gateway", 0),
+        (200, "x", 0),
+        (400, "<html>", 1),
+        (401, "<html>", 1),
+        (403, "<html>", 1),
+        (404, "<html>", 1),
+        (405, "<html>", 1),
+        (429, "<html>", 1),
+    ] {
         let rig = Rig::new();
         rig.gateway.will([http(status, msg).placed()]);
         assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()));
         assert_eq!(rig.gateway.aborted(), ended, "{status} {msg}");
+    }
+}
+
+/// Regression: a firewall's page in the place of the gateway's answer counted as a refusal, and the name was free.
+#[tokio::test(start_paused = true)]
+async fn o02_the_page_of_a_firewall_refuses_no_order() {
+    for status in [401, 403, 404, 405, 429] {
+        for body in ["<html>WAF</html>", " ", "{}", r#"{"s":"error","msg":"x"}"#] {
+            let page = || http(status, "").reply(Reply::Answer(status, body));
+            let rig = Rig::new();
+            rig.gateway.will([Place { lag: Duration::from_secs(8), ..page().placed() }]);
+            assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()), "{status} {body}");
+            assert_eq!(rig.gateway.posts(), 1);
+            rig.audit();
+            // Not placed: never sent again by default, and after T_gw + W where the setting allows it.
+            let rig = Rig::new();
+            rig.gateway.will([page()]);
+            let told = rig.place("a", ORDER).await;
+            assert!(matches!(told, Told::Unresolved(..)), "{status} {body}: {told:?}");
+            assert_eq!(rig.gateway.posts(), 1);
+            rig.audit();
+        }
     }
 }
 

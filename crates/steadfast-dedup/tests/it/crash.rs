@@ -32,7 +32,7 @@ use tower::{Layer, Service, ServiceExt};
 
 use crate::{
     clocks::Clockwork,
-    gateway::{Body, Gateway, Place, ReadReply, Reply, ack, gw504, http, read},
+    gateway::{Body, Gateway, Place, ReadReply, Reply, ack, documented, gw504, http, read},
     rig::{ORDER, Told, order, tell},
 };
 
@@ -347,7 +347,7 @@ async fn o05_an_order_found_after_a_refusal_is_attached_after_a_restart() {
     // After a 401 the caller gets the answer after the check, after a 429 before it.
     for (status, told) in [(401, [found.clone(), attached]), (429, [Told::Answer(429), found])] {
         let world = World::new();
-        world.gateway.will([http(status, "no").placed_after(Duration::from_millis(900))]);
+        world.gateway.will([documented(status).placed_after(Duration::from_millis(900))]);
         let process = world.start();
         for told in told {
             assert_eq!(process.place_as("a", ORDER).await, told, "nobody repeats it");
@@ -415,6 +415,35 @@ async fn o05_a_refusal_of_a_dead_process_is_looked_for_by_the_next_one() {
     }
 }
 
+/// Regression: lists lagged, so the list of the next process did not show the order, and it was sent once more.
+#[tokio::test(start_paused = true)]
+async fn o05_a_name_refused_in_a_dead_process_waits_for_a_list_beyond_the_bound() {
+    for status in [400, 403, 429] {
+        for lag in [None, Some(8), Some(14)] {
+            let world = World::new();
+            let refusal = documented(status);
+            world.gateway.will([match lag {
+                Some(lag) => Place { lag: s(lag), ..refusal.placed() },
+                None => refusal,
+            }]);
+            let process = world.start();
+            assert_eq!(process.place_as("a", ORDER).await, Told::Answer(status));
+            process.kill();
+            let start = tokio::time::Instant::now();
+            let process = world.start();
+            let again = process.place_as("a", ORDER).await;
+            let posts = world.gateway.posts();
+            if lag.is_some() {
+                let is_told = matches!(&again, Told::Attached(id) | Told::Recovered(id) if id == "o1");
+                assert!(is_told && posts == 1, "{status} {lag:?}: {again:?}");
+            } else {
+                assert_eq!((again, posts), (Told::Placed("o1".into()), 2), "{status}");
+                assert!(start.elapsed() >= s(15), "{status}: {:?}", start.elapsed());
+            }
+        }
+    }
+}
+
 /// Regression: it was reported, and the next run sent it once more.
 #[tokio::test(start_paused = true)]
 async fn o05_a_name_refused_for_good_means_the_order_that_is_listed() {
@@ -426,7 +455,7 @@ async fn o05_a_name_refused_for_good_means_the_order_that_is_listed() {
         for restarts in [false, true] {
             let mut world = World::new();
             world.settings = world.settings.account_mode(mode);
-            world.gateway.will([http(403, "no").placed()]);
+            world.gateway.will([documented(403).placed()]);
             let mut process = world.start();
             assert_eq!(process.place_as("a", ORDER).await, Told::Answer(403));
             process.tracker.shutdown().await;
@@ -476,7 +505,7 @@ async fn o05_a_name_refused_for_good_is_not_sent_again_beside_its_listed_order()
         for status in statuses {
             let mut world = World::new();
             world.settings = world.settings.account_mode(mode);
-            world.gateway.will([http(status, "no").placed_after(s(2))]);
+            world.gateway.will([documented(status).placed_after(s(2))]);
             let process = world.start();
             assert_eq!(process.place_as("a", ORDER).await, Told::Answer(status));
             process.kill();

@@ -136,7 +136,7 @@ async fn o06_a_refused_orders_identifier_goes_if_the_own_order_shows() {
         rig.unchecked = changed;
         let own = answered("o1");
         let own = if own_is_listed { own } else { Place { apply: None, ..own } };
-        rig.gateway.will([http(403, "no").placed(), own]);
+        rig.gateway.will([http(403, "Forbidden").placed(), own]);
         assert_eq!(rig.place("a", ORDER).await, Told::Answer(403));
         assert_eq!(rig.place("b", &ORDER.replace("100", "101")).await, Told::Placed("o1".into()));
         if changed {

@@ -69,6 +69,12 @@ pub(crate) fn http(status: u16, msg: &'static str) -> Place {
     Place { reply: Reply::Http(status, msg), apply: None, ..ack() }
 }
 
+/// A 4xx with the text that §7 documents.
+pub(crate) fn documented(status: u16) -> Place {
+    let row = steadfast_spec::ERRORS.iter().find(|row| row.status == status).unwrap();
+    http(status, row.msg.unwrap_or("Unsupported media type"))
+}
+
 pub(crate) fn gw504() -> Place {
     http(504, "Gateway timedout")
 }

@@ -95,7 +95,7 @@ async fn o05_a_refused_order_is_looked_for_in_its_own_session() {
     for (status, lag) in [(429, 0), (429, 14), (401, 10)] {
         let rig = rig();
         rig.between.repeats_nothing();
-        rig.gateway.will([http(status, "no").placed_after(s(lag))]);
+        rig.gateway.will([crate::gateway::documented(status).placed_after(s(lag))]);
         assert_eq!(rig.place("a", ORDER).await, Told::Answer(status));
         rig.between.token(1);
         assert_eq!(rig.place("b", &order(75)).await, Told::Placed("o2".into()));
@@ -187,7 +187,7 @@ async fn o05_a_refusal_that_was_confirmed_is_not_doubted() {
     for (status, wait) in [(401, 0), (429, 20)] {
         let rig = rig();
         rig.between.repeats_nothing();
-        rig.gateway.will([http(status, "no")]);
+        rig.gateway.will([crate::gateway::documented(status)]);
         assert_eq!(rig.place("a", ORDER).await, Told::Answer(status));
         sleep(s(wait)).await;
         rig.between.token(1);

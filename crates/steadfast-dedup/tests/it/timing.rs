@@ -278,13 +278,13 @@ async fn a_200_without_an_id_that_is_never_listed_bars_later_orders_of_its_key()
 #[tokio::test(start_paused = true)]
 async fn s15_resend_refused_margin() {
     let rig = Rig::new();
-    rig.gateway.will([gw504().placed_after(s(20)), http(403, "margin")]);
+    rig.gateway.will([gw504().placed_after(s(20)), http(403, "Forbidden")]);
     assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()));
     assert_eq!(rig.gateway.posts(), 2);
     rig.audit();
 
     let rig = Rig::new();
-    rig.gateway.will([gw504(), http(403, "margin")]);
+    rig.gateway.will([gw504(), http(403, "Forbidden")]);
     assert_eq!(rig.place("a", ORDER).await, unresolved("not_observed", 504));
     assert_eq!(rig.gateway.posts(), 2, "what was reopened is not sent a third time");
 }

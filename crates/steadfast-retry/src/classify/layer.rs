@@ -29,8 +29,8 @@ use crate::{
 /// Writes what every answer proves into its extensions.
 ///
 /// The [`Outcome`] of an answer depends on its body in three cases: a 400, whose text says whether it is definite;
-/// the 200 of a place-order, which counts only with a readable order id; and the 5xx of a place-order, which is the
-/// gateway's own word only with the text that §7 documents. Only in these cases up to
+/// the 200 of a place-order, which counts only with a readable order id; and the other errors of a place-order (and the
+/// 4xx of a change), which are the gateway's own word only with the text that §7 documents. Only in these cases up to
 /// [`PEEK_LIMIT`](crate::PEEK_LIMIT) bytes are read. The body is passed on as it came, as a [`PeekedBody`]. If a
 /// body is cut, fails or is longer, the outcome is unknown for good.
 ///

@@ -61,12 +61,32 @@ async fn spec_7_every_status_has_its_outcome_on_place_order() {
         if status == 200 || status == 400 {
             continue;
         }
-        let expected = match status {
-            429 | 401 => Outcome::NotExecuted,
-            403 | 404 | 405 | 415 => Outcome::Rejected,
-            _ => NEVER,
-        };
-        assert_eq!(outcome(Endpoint::PlaceOrder, status, "<html>").await, expected, "{status}");
+        assert_eq!(outcome(Endpoint::PlaceOrder, status, "<html>").await, NEVER, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn o02_a_4xx_of_an_order_counts_by_its_text() {
+    for (status, text, proves) in [
+        (401, msg::UNAUTHORIZED, Outcome::NotExecuted),
+        (429, msg::TOO_MANY_REQUESTS, Outcome::NotExecuted),
+        (403, msg::FORBIDDEN, Outcome::Rejected),
+        (404, msg::NOT_FOUND, Outcome::Rejected),
+        (405, msg::METHOD_NOT_ALLOWED, Outcome::Rejected),
+    ] {
+        for endpoint in [Endpoint::PlaceOrder, Endpoint::ModifyOrder] {
+            assert_eq!(outcome(endpoint, status, error(text)).await, proves, "{endpoint:?} {status}");
+            for page in ["", "<html>", "{}", &error("x")] {
+                assert_eq!(
+                    outcome(endpoint, status, page.to_owned()).await,
+                    NEVER,
+                    "{endpoint:?} {status} {page}"
+                );
+            }
+        }
+        for endpoint in [Endpoint::Orders, Endpoint::CancelOrder] {
+            assert_eq!(outcome(endpoint, status, "<html>").await, proves, "{endpoint:?} {status}");
+        }
     }
 }
 
@@ -171,7 +191,7 @@ async fn other_answers_are_not_looked_into() {
         (Endpoint::Orders, 200),
         (Endpoint::ScripMaster, 200),
         (Endpoint::Orders, 504),
-        (Endpoint::PlaceOrder, 429),
+        (Endpoint::Orders, 429),
         (Endpoint::CancelOrder, 404),
     ] {
         let body = Steps::new([data("x")]);

@@ -11,7 +11,10 @@ use bytes::Bytes;
 use http::{Extensions, HeaderMap, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
-use steadfast_spec::{BoxError, Endpoint, Failure, Fate, Route, ext};
+use steadfast_spec::{
+    BoxError, Endpoint, Failure, Fate, Outcome, Route,
+    ext::{self, Stamp},
+};
 use tokio::time::{Instant, Sleep, sleep};
 use tower::Service;
 
@@ -128,19 +131,36 @@ pub(crate) enum Reply {
     Plain,
 }
 
+/// Returns the body of a 4xx as §7 documents it, and nothing for every other status.
+fn documented(status: u16) -> Sent {
+    let row = steadfast_spec::ERRORS.iter().find(|row| row.status == status && status > 400 && status < 500);
+    row.map_or_else(Sent::default, |row| {
+        Sent::from(format!(r#"{{"s":"error","msg":"{}"}}"#, row.msg.unwrap_or("Unsupported media type")))
+    })
+}
+
 impl Reply {
+    /// A 429 carries its outcome, because no layer of these tests reads its text.
     pub(crate) fn give(self) -> Result<Response<Sent>, BoxError> {
+        let mut answer = self.answer()?;
+        if answer.status() == 429 {
+            Outcome::NotExecuted.put(answer.extensions_mut());
+        }
+        Ok(answer)
+    }
+
+    fn answer(self) -> Result<Response<Sent>, BoxError> {
         let builder = Response::builder();
         Ok(match self {
-            Self::Status(status) => builder.status(status).body(Sent::default())?,
+            Self::Status(status) => builder.status(status).body(documented(status))?,
             Self::Body(status, body) => builder.status(status).body(Sent::from(body))?,
             Self::Header(status, name, value) => {
-                builder.status(status).header(name, value).body(Sent::default())?
+                builder.status(status).header(name, value).body(documented(status))?
             }
             Self::Dated(status, until, date) => {
                 let builder = builder.status(status).header("retry-after", until);
                 let builder = date.into_iter().fold(builder, |builder, date| builder.header("date", date));
-                builder.body(Sent::default())?
+                builder.body(documented(status))?
             }
             Self::NeverLeft => return Err(Failure::new(Fate::NeverLeft, "no route to host").into()),
             Self::Lost => return Err(Failure::new(Fate::Lost { ended: None }, "connection reset").into()),
