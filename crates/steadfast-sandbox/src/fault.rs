@@ -145,6 +145,16 @@ faults! {
     PlacementProxy520NotApplied = "placement.proxy-520-not-applied" [],
     /// 520 from an intermediary, and the order comes to exist 1 to 29 s later.
     PlacementProxy520Late = "placement.proxy-520-late" [],
+    /// 401 from an intermediary, and the order exists.
+    PlacementProxy401Applied = "placement.proxy-401-applied" [],
+    /// 403 from an intermediary, and the order exists.
+    PlacementProxy403Applied = "placement.proxy-403-applied" [],
+    /// 403 from an intermediary, and the order does not exist.
+    PlacementProxy403NotApplied = "placement.proxy-403-not-applied" [],
+    /// 404 from an intermediary, and the order exists.
+    PlacementProxy404Applied = "placement.proxy-404-applied" [],
+    /// 429 from an intermediary, and the order exists.
+    PlacementProxy429Applied = "placement.proxy-429-applied" [],
 
     /// The order list is `no-data` although orders exist.
     ListEmpty = "list.empty" ["F7"],

@@ -94,6 +94,11 @@ const TABLE: &[(Fault, &str, Wire, Book)] = &[
     (Fault::PlacementProxy520Applied, "placement.proxy-520-applied", Wire::Proxy(520), Book::Once),
     (Fault::PlacementProxy520NotApplied, "placement.proxy-520-not-applied", Wire::Proxy(520), Book::Never),
     (Fault::PlacementProxy520Late, "placement.proxy-520-late", Wire::Proxy(520), Book::Later),
+    (Fault::PlacementProxy401Applied, "placement.proxy-401-applied", Wire::Proxy(401), Book::Once),
+    (Fault::PlacementProxy403Applied, "placement.proxy-403-applied", Wire::Proxy(403), Book::Once),
+    (Fault::PlacementProxy403NotApplied, "placement.proxy-403-not-applied", Wire::Proxy(403), Book::Never),
+    (Fault::PlacementProxy404Applied, "placement.proxy-404-applied", Wire::Proxy(404), Book::Once),
+    (Fault::PlacementProxy429Applied, "placement.proxy-429-applied", Wire::Proxy(429), Book::Once),
     (Fault::PlacementDoubleForward, "placement.double-forward", Wire::Placed, Book::Twice),
 ];
 

@@ -88,8 +88,8 @@ const IN_DOUBT: [Fault; 23] = gateway!(doubt:
 );
 
 /// The faults of an order. The index is the choice; append new ones at the end, so that old tapes stay valid.
-const PLACE: [Fault; 56] = {
-    let mut all = [Fault::NONE; 56];
+const PLACE: [Fault; 61] = {
+    let mut all = [Fault::NONE; 61];
     let mut index = 0;
     while index < IN_DOUBT.len() {
         all[index + 1] = IN_DOUBT[index];
@@ -129,6 +129,11 @@ const PLACE: [Fault; 56] = {
         axis: Some(Axis::Quotas),
         ..Fault::definite("quota.lowered", Way::Through, &["quota.lowered"])
     };
+    let mut index = 0;
+    while index < FIREWALLS.len() {
+        all[index + 56] = FIREWALLS[index];
+        index += 1;
+    }
     all
 };
 
@@ -137,6 +142,12 @@ const INTERMEDIARIES: [Fault; 12] = gateway!(intermediary:
     "placement.proxy-503-applied", "placement.proxy-503-not-applied", "placement.proxy-503-late",
     "placement.proxy-504-applied", "placement.proxy-504-not-applied", "placement.proxy-504-late",
     "placement.proxy-520-applied", "placement.proxy-520-not-applied", "placement.proxy-520-late",
+);
+
+/// Pages in the place of the gateway's refusals.
+const FIREWALLS: [Fault; 5] = gateway!(intermediary:
+    "placement.proxy-401-applied", "placement.proxy-403-applied", "placement.proxy-403-not-applied",
+    "placement.proxy-404-applied", "placement.proxy-429-applied",
 );
 
 const LIST: [Fault; 20] = [
