@@ -194,12 +194,20 @@ impl Output {
         if !matches!(self.token, "none" | "given") {
             print_line(format_args!("accepted  {}", if self.has_worked { "yes" } else { "not yet" }));
         }
-        print_line(format_args!(
-            "failures  {} of {ACCOUNT_BUDGET}, {} of {BUDGET} with the credentials used last{}",
-            self.failures,
-            self.failures_of_credentials,
-            if self.latched { ", latched" } else { "" }
-        ));
+        // Latched without a wrong login: the service refused the request itself (400, 415).
+        let refused = self.latched && self.failures < ACCOUNT_BUDGET && self.failures_of_credentials < BUDGET;
+        if refused {
+            print_line(format_args!(
+                "failures  latched: the service refused the login's form (400, 415), not its credentials"
+            ));
+        } else {
+            print_line(format_args!(
+                "failures  {} of {ACCOUNT_BUDGET}, {} of {BUDGET} with the credentials used last{}",
+                self.failures,
+                self.failures_of_credentials,
+                if self.latched { ", latched" } else { "" }
+            ));
+        }
         if let Some(said) = summary.and_then(unknown_ends) {
             print_line(format_args!("unknown   {said}"));
         }
