@@ -60,10 +60,10 @@ fn table() -> Vec<(&'static str, Signal, Done)> {
     let mut table = vec![
         ("never left", Fails(Fate::NeverLeft), REPEATED),
         ("refused by a layer of our own", Refused, RETURNED),
-        ("429", Says(429, "x"), RESENT),
-        ("429 of an edge", Body(429, "<html>"), RESENT),
+        ("429", Says(429, msg::TOO_MANY_REQUESTS), RESENT),
+        ("429 of an edge", Body(429, "<html>"), READ_AGAIN),
         // Returned after one list that does not show the order.
-        ("401 of a token that nobody renews", Says(401, "x"), LOOKED_FOR),
+        ("401 of a token that nobody renews", Says(401, msg::UNAUTHORIZED), LOOKED_FOR),
         ("400 bad request", Says(400, msg::BAD_REQUEST), RETURNED),
         ("400 input validation", Says(400, msg::INPUT_VALIDATION), RETURNED),
         ("400 internal error", Says(400, msg::INTERNAL_ERROR), RESENT),
@@ -79,7 +79,15 @@ fn table() -> Vec<(&'static str, Signal, Done)> {
         ("200 without an id", Body(200, r#"{"s":"ok","d":{"orderId":"","msg":"placed"}}"#), LOOKED_FOR),
         ("200 placed", Body(200, PLACED), RETURNED),
     ];
-    table.extend([403, 404, 405, 415].map(|status| ("refused for good", Body(status, "<html>"), RETURNED)));
+    table.extend(
+        [403, 404, 405, 415].map(|status| ("page for a refusal", Body(status, "<html>"), LOOKED_FOR)),
+    );
+    table.extend([
+        ("403", Says(403, msg::FORBIDDEN), RETURNED),
+        ("404", Says(404, msg::NOT_FOUND), RETURNED),
+        ("405", Says(405, msg::METHOD_NOT_ALLOWED), RETURNED),
+        ("415", Says(415, "x"), RETURNED),
+    ]);
     table.extend([302, 408, 409, 425, 418].map(|status| ("another status", Says(status, "x"), LOOKED_FOR)));
     table.extend(
         [500, 502, 503, 504, 599].map(|status| ("5xx of somebody else", Says(status, "x"), READ_AGAIN)),
