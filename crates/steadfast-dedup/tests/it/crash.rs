@@ -394,7 +394,7 @@ async fn o05_a_refusal_of_a_dead_process_is_checked_before_its_name_is_sent() {
 async fn o05_a_refusal_of_a_dead_process_is_looked_for_by_the_next_one() {
     for (status, placed) in [(401, true), (401, false), (429, true), (429, false)] {
         let world = World::new();
-        let refusal = http(status, "no");
+        let refusal = documented(status);
         world.gateway.will([if placed { refusal.placed() } else { refusal }]);
         let process = world.start();
         process.start_placing("a", ORDER);

@@ -32,7 +32,7 @@ const SOURCES: [(&str, &str); 22] = [
     ("BufferBodyLayer", include_str!("../../../steadfast-retry/src/buffer/layer.rs")),
     ("RetryPolicy", include_str!("../../../steadfast-retry/src/policy.rs")),
     ("Settings", include_str!("../../../steadfast-dedup/src/settings.rs")),
-    ("DedupLayer", include_str!("../../../steadfast-dedup/src/layer.rs")),
+    ("DedupLayer", include_str!("../../../steadfast-dedup/src/place/layer.rs")),
     ("Builder", include_str!("../../../steadfast-limit/src/shell/builder.rs")),
     ("Quota", include_str!("../../../steadfast-limit/src/core/rules/quota.rs")),
     ("Ceilings", include_str!("../../../steadfast-limit/src/core/rules/ceilings.rs")),
