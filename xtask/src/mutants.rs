@@ -35,8 +35,11 @@ const SAMPLE: &[(&str, &str)] = &[
         "crates/steadfast-dedup/src/guard/guarded_body.rs",
         "replace && with || in <impl Body for GuardedBody<B>>::is_end_stream",
     ),
-    ("crates/steadfast-dedup/src/matcher.rs", "replace is_exit_leg -> bool with true"),
-    ("crates/steadfast-dedup/src/schedule.rs", "replace next_watch -> Duration with Default::default()"),
+    ("crates/steadfast-dedup/src/protocol/matcher.rs", "replace is_exit_leg -> bool with true"),
+    (
+        "crates/steadfast-dedup/src/protocol/schedule.rs",
+        "replace next_watch -> Duration with Default::default()",
+    ),
     ("crates/steadfast-limit/src/core/limiter/dispatch.rs", "delete ! in Limiter::on_429"),
     ("crates/steadfast-limit/src/core/spent/stamps.rs", "replace Stamps<'a>::held -> usize with 0"),
     ("crates/steadfast-retry/src/jitter.rs", "replace + with - in share"),

@@ -424,7 +424,7 @@ mod tests {
         };
         assert_eq!(last("2,"), "2,unresolved,,,m");
         assert_eq!(last("3,"), "3,placed,8,recovered,m");
-        assert!(last("4,").starts_with("4,unresolved,,,interrupted: "), "{text}");
+        assert!(last("4,").starts_with("4,unresolved,,,\"interrupted: "), "{text}");
         assert_eq!(last("5,"), "5,placed,9,recovered,m");
     }
 

@@ -11,7 +11,7 @@ use tokio::{
 use crate::{
     command::{RunningSandbox, interrupt, signal, steadfast},
     files::{forget, orders, said},
-    own_gateway::{OwnGateway, placed},
+    own_gateway::{OwnGateway, documented, placed},
     readme::exchange,
 };
 
@@ -288,7 +288,7 @@ async fn c02_a_run_that_is_left_tells_what_its_journal_tells() {
 /// Returns a gateway that refuses the first order, whose list is empty and counts its answers from there.
 async fn refusing(status: u16) -> OwnGateway {
     let answer = move |number| match number {
-        0 => (status, r#"{"s":"error","msg":"no"}"#.to_owned()),
+        0 => documented(status),
         number => placed(&format!("26{number}"), "Order placed"),
     };
     OwnGateway::serve(answer).await

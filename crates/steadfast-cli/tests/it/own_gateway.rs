@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use steadfast_spec::WallClock;
+use steadfast_spec::{ERRORS, WallClock};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -213,6 +213,12 @@ where
             }
         }
     }
+}
+
+/// Returns the error of a status as §7 documents it.
+pub(crate) fn documented(status: u16) -> (u16, String) {
+    let row = ERRORS.iter().find(|row| row.status == status).unwrap();
+    (status, json!({"s": "error", "msg": row.msg.unwrap()}).to_string())
 }
 
 /// Returns an answer that places an order.

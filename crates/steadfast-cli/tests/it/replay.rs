@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use crate::{
     command::{RunningSandbox, output, steadfast},
     files::{HEADER, Orders, file, orders},
-    own_gateway::{OwnGateway, placed},
+    own_gateway::{OwnGateway, documented, placed},
 };
 
 fn data(name: &str) -> String {
@@ -205,7 +205,7 @@ async fn c03_a_dead_token_ends_the_run_and_the_next_one_places_the_rest() {
     let gateway = OwnGateway::serve(move |number| match number {
         0 => placed("260000000000", "Order placed"),
         number if alive.load(Ordering::SeqCst) => placed(&format!("26{number:010}"), "Order placed"),
-        _ => (401, r#"{"s":"error","msg":"Invalid session"}"#.to_owned()),
+        _ => documented(401),
     })
     .await;
     let orders = orders(40);

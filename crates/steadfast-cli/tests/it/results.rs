@@ -2,7 +2,7 @@
 
 use crate::{
     files::{file, orders, said},
-    own_gateway::{OwnGateway, listed, placed},
+    own_gateway::{OwnGateway, documented, listed, placed},
 };
 
 async fn gateway() -> OwnGateway {
@@ -131,7 +131,7 @@ async fn c04_results_that_a_full_disk_cuts_are_printed_and_put_nowhere() {
 #[tokio::test]
 async fn c03_an_order_that_was_refused_and_found_is_counted_as_placed_before() {
     for status in [403, 429] {
-        let refused = move |_| (status, r#"{"s":"error","msg":"no"}"#.to_owned());
+        let refused = move |_| documented(status);
         let list =
             |sent| if sent == 0 { "[]".to_owned() } else { serde_json::json!([listed("77", 1)]).to_string() };
         let (gateway, file) = (OwnGateway::with_list(refused, list).await, orders(1));
