@@ -28,7 +28,7 @@ pub use self::{
 /// # Example
 ///
 /// ```
-/// use steadfast_sim::chooser::{Chooser, Site};
+/// use steadfast_verify::sim::chooser::{Chooser, Site};
 ///
 /// let chooser = Chooser::rng(7).recording();
 /// let fault = chooser.choose(Site::new("fault").of(3), 10);
