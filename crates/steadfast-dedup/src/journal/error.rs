@@ -52,8 +52,8 @@ pub enum JournalError {
     },
     /// The file at the journal's path, if any, is not the journal that was written there last.
     ///
-    /// Put that one back and remove the lock. Without it, its orders are unknown, and may be sent again under their
-    /// names.
+    /// Put that one back, and an empty file in the place of the lock. Without the journal its orders are unknown, and may
+    /// be sent again under their names.
     Lost {
         /// The journal.
         path: PathBuf,
@@ -71,8 +71,8 @@ pub enum JournalError {
     ///
     /// Put the whole one back. If it is gone, its last orders are unknown, and would be sent again under their names:
     /// compare the service's order list with the content of the journal
-    /// ([`FileJournal::read`](crate::journal::FileJournal::read)), and only then remove the lock. Without the lock,
-    /// the journal is accepted as it is.
+    /// ([`FileJournal::read`](crate::journal::FileJournal::read)), and only then empty the lock. With an
+    /// empty lock the journal is accepted as it is.
     Outdated {
         /// The journal.
         path: PathBuf,
@@ -118,7 +118,8 @@ impl fmt::Display for JournalError {
                 let (path, lock) = (path.display(), lock.display());
                 write!(
                     f,
-                    "journal {path} is not the one that was written last: put that back and remove {lock}"
+                    "journal {path} is not the one that was written last: put that back, and an empty file in the place \
+                     of {lock}"
                 )
             }
             Self::Linked { path } => {
@@ -133,7 +134,8 @@ impl fmt::Display for JournalError {
                 write!(
                     f,
                     "journal {path} was cut or is an older copy: it has {length} bytes, and {written} were written; put \
-                     the whole one back, or compare it with the order list and remove {lock} to believe it"
+                     the whole one back, or compare it with the order list and put an empty file in the place of {lock} to \
+                     accept it"
                 )
             }
             Self::Poisoned => f.write_str("journal failed before"),
