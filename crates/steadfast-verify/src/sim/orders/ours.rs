@@ -168,6 +168,8 @@ impl Ours {
                     Told::Placed(order_id)
                 }
                 Verdict::Unresolved(unresolved) => Told::in_doubt(unresolved.reason),
+                // A list has confirmed a refusal of the earlier process.
+                Verdict::NotPlaced => Told::Rejected,
                 other => Told::Nonsense(format!("{other:?}")),
             };
             Some((number, told))
