@@ -18,7 +18,7 @@ pub(super) const TABLE: &[Deep] = &[
     Deep::new("corpora", "fuzz corpora", 10, Corpora),
     Deep::new("properties", "long property tests", 20, Properties),
     Deep::new("model", "order model", 20, Tests("steadfast-dedup", "lib", "model::")),
-    Deep::new("identical", "ten thousand orders alike", 10, Tests("steadfast-dedup", "it", "k6_")),
+    Deep::new("identical", "ten thousand orders alike", 20, Tests("steadfast-dedup", "it", "k6_")),
     Deep::new("images", "crash images of the journal", 15, Tests("steadfast-dedup", "journal", "")),
     Deep::new("storms", "storms of faults", 15, Tests("steadfast", "it", "storm::")),
     Deep::new("policy", "retry against its oracle", 10, Tests("steadfast-retry", "it", "oracle::")),
