@@ -35,6 +35,9 @@ impl OrderProtocol {
     ///
     /// Then that send may still arrive, and the claimed order may be this intent's.
     fn may_be_a_twins_find(&self, intent: &Intent) -> bool {
+        if !self.has_endless {
+            return false;
+        }
         let finished = self.keys.get(&intent.key).into_iter().flat_map(|key| &key.finished);
         finished.filter_map(|number| self.intents.get(number)).any(|twin| {
             let endless = |attempt: &Attempt| {

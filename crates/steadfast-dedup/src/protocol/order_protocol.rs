@@ -48,6 +48,8 @@ pub struct OrderProtocol {
     pub(crate) keys: BTreeMap<Key, KeyBook>,
     /// Intents whose order is searched for, or will be again if their resend is not answered conclusively.
     pub(crate) searches: BTreeSet<IntentNo>,
+    /// True once a send had no bound on how late it may arrive ([`Never::Opaque`](super::attempt::Never::Opaque)).
+    pub(crate) has_endless: bool,
     /// Undecided intents with a send that was refused as not executed (401, 429).
     pub(crate) refused: BTreeSet<IntentNo>,
     /// Intents of which nothing was sent yet.
@@ -242,6 +244,7 @@ impl OrderProtocol {
             names: BTreeMap::new(),
             keys: BTreeMap::new(),
             searches: BTreeSet::new(),
+            has_endless: false,
             refused: BTreeSet::new(),
             unsent: BTreeSet::new(),
             book: Book::default(),

@@ -308,6 +308,7 @@ impl OrderProtocol {
         let settles = self.now.saturating_add(self.settings.lateness);
         let Some(intent) = self.intents.get_mut(&number) else { return };
         let (key, stale) = (intent.key.clone(), intent.epoch != self.epoch);
+        self.has_endless = true;
         for (index, attempt) in intent.attempts.iter_mut().enumerate() {
             let Some(sent) = attempt.refused() else { continue };
             attempt.state = AttemptState::Doubt { sent, settled: None, never: Some(Never::Opaque) };

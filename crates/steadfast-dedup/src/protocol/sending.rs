@@ -239,6 +239,7 @@ impl OrderProtocol {
         let settles = base.saturating_add(self.settings.lateness);
         let epoch = self.epoch;
         self.search(attempt.intent, base);
+        self.has_endless |= never == Some(Never::Opaque);
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
         let Some(found) = intent.attempts.get_mut(attempt.index) else { return };
         found.state = AttemptState::Doubt { sent, settled: None, never };
