@@ -14,7 +14,7 @@ use std::{
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 use steadfast::auth::TokenSource;
-use steadfast_spec::spelling::{Spelled, spelled};
+use steadfast_spec::spelling::{Spelled, is_obeyed, spelled};
 
 /// This many consecutive characters of a secret identify it, even if the rest is cut off.
 const PIECE: usize = 8;
@@ -91,13 +91,6 @@ fn in_cell(text: Cow<'_, str>) -> Cow<'_, str> {
         return text;
     }
     format!("'{text}").into()
-}
-
-/// Returns true for characters that change how following text is shown: control characters and changes of writing
-/// direction.
-fn is_obeyed(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 /// Returns the secrets that this process knows now, the current tokens among them.

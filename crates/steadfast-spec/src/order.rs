@@ -2,7 +2,7 @@ use std::{borrow::Cow, error::Error, fmt};
 
 use rust_decimal::Decimal;
 
-use crate::{Form, OrderType, Product, Side, SymId, Validity, parse_decimal};
+use crate::{Form, OrderType, Product, Side, SymId, Validity, parse_decimal, spelling};
 
 /// The fields of §4.4, in their order on the wire.
 const FIELDS: [&str; 8] = ["symId", "qty", "side", "type", "product", "validity", "limitPrice", "trigPrice"];
@@ -255,7 +255,7 @@ impl OrderRequestBuilder {
         let order_type = self.order_type.ok_or_else(|| InvalidOrder::new("type", Missing))?;
         let product = self.product.ok_or_else(|| InvalidOrder::new("product", Missing))?;
         let validity = self.validity.ok_or_else(|| InvalidOrder::new("validity", Missing))?;
-        if sym_id.as_str().contains(is_unseen) {
+        if sym_id.as_str().contains(spelling::is_obeyed) {
             return Err(InvalidOrder::new("symId", ControlCharacter));
         }
         if qty <= Decimal::ZERO {
@@ -295,12 +295,6 @@ impl OrderRequestBuilder {
     }
 }
 
-/// True for characters that change how a line is shown: control characters and changes of writing direction.
-fn is_unseen(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
-}
-
 /// Checks that extra fields can stand beside the `own` ones. Names that differ only in case count as equal, because a
 /// service might take `Qty` for `qty`.
 pub(crate) fn check_extra(extra: &[(Cow<'static, str>, String)], own: &[&str]) -> Result<(), InvalidOrder> {
@@ -309,7 +303,7 @@ pub(crate) fn check_extra(extra: &[(Cow<'static, str>, String)], own: &[&str]) -
     for (position, (name, _)) in extra.iter().enumerate() {
         let reason = if name.is_empty() {
             return Err(InvalidOrder::new("extra", Missing));
-        } else if name.contains(is_unseen) {
+        } else if name.contains(spelling::is_obeyed) {
             return Err(InvalidOrder::new("extra", ControlCharacter));
         } else if own.iter().any(|field| field.eq_ignore_ascii_case(name.trim())) {
             OwnField

@@ -3,6 +3,14 @@
 
 use std::ops::Range;
 
+/// True for characters that change how the text around them is shown: control characters and changes of writing
+/// direction.
+#[must_use]
+pub fn is_obeyed(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
 /// The shortest run that is decoded; shorter ones reveal no secret.
 const LEAST: usize = 8;
 /// How deep encodings may be nested: base64 in an address is percent-encoded as well.
