@@ -1,6 +1,6 @@
 use std::{error::Error, fmt, path::PathBuf};
 
-use steadfast_spec::{BoxError, InvalidOrder, MalformedForm};
+use steadfast_spec::{BoxError, InvalidOrder, MalformedForm, find_cause};
 
 use crate::{journal::JournalError, protocol::resolution::Unresolved};
 
@@ -166,18 +166,12 @@ impl Error for OrderRefused {
     }
 }
 
-/// Why a read of the order list is no evidence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ReadFault {
-    /// It failed, or was answered with a status that may be temporary.
-    Failed,
-    /// It is not allowed.
-    Forbidden,
-    /// The list is longer than the limit for lists in memory.
-    TooLong,
-    /// Not every record could be understood.
-    Unreadable,
+impl Unresolved {
+    /// Returns the unresolved order in an error's chain of sources, if there is one.
+    #[must_use]
+    pub fn find<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
+        find_cause(error).map(InDoubt::unresolved)
+    }
 }
 
 #[cfg(test)]

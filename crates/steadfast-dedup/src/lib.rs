@@ -77,7 +77,7 @@ mod settings;
 mod tracker;
 
 pub use crate::{
-    error::{InDoubt, NotRepeated, OrderRefused, ReadFault},
+    error::{InDoubt, NotRepeated, OrderRefused},
     guard::{
         guarded_body::GuardedBody,
         send_guard::{SendGuard, SendGuardFuture, SendGuardLayer},
@@ -86,12 +86,14 @@ pub use crate::{
     place::{body::ResponseBody, future::ResponseFuture, layer::DedupLayer, service::Dedup},
     protocol::{
         event::{Answer, Effect, Event, OrderEvent},
-        manual::{InvalidRuling, Ruling},
-        order_protocol::{OrderProtocol, Purpose, Wake},
+        order_protocol::OrderProtocol,
+        read_fault::ReadFault,
         resolution::{RESOLUTION_HEADER, Reason, Resolution, Unresolved, Verdict},
+        ruling::{InvalidRuling, Ruling},
         tally::{Cause, Confidence, Tally},
         trace::Step,
         visibility::LagHistogram,
+        wake::{Purpose, Wake},
     },
     settings::{
         Settings,

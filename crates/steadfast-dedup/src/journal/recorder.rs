@@ -10,9 +10,9 @@ use crate::{
     numbers::{AttemptNo, Session, TradingDay},
     protocol::{
         event::{Effect, Event, OrderEvent},
-        manual::Ruling,
         order_protocol::OrderProtocol,
         resolution::Reason,
+        ruling::Ruling,
     },
 };
 

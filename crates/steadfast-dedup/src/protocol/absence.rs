@@ -219,8 +219,8 @@ mod tests {
         numbers::{AttemptNo, ReadNo, Session, TradingDay},
         protocol::{
             event::{Answer, Event},
-            order_protocol::Purpose,
             resolution::Verdict,
+            wake::Purpose,
         },
         settings::Settings,
     };

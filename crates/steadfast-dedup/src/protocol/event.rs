@@ -3,9 +3,8 @@ use std::{sync::Arc, time::Duration};
 use steadfast_spec::{OrderRecord, OrderRequest, Outcome, ext};
 
 use crate::{
-    error::ReadFault,
     numbers::{AttemptNo, IntentNo, ReadNo, Session, TradingDay},
-    protocol::{manual::Ruling, order_protocol::Purpose, resolution::Unresolved},
+    protocol::{read_fault::ReadFault, resolution::Unresolved, ruling::Ruling, wake::Purpose},
 };
 
 /// An input of a [`OrderProtocol`](crate::OrderProtocol).

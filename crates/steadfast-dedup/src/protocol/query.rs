@@ -9,9 +9,10 @@ use crate::{
         event::OrderEvent,
         intent::{Finding, Intent, Phase},
         key::Key,
-        order_protocol::{OrderProtocol, Pace, Purpose, Read, Snapshot, Wake},
+        order_protocol::{OrderProtocol, Pace, Read, Snapshot},
         resolution::Verdict,
         schedule,
+        wake::{Purpose, Wake},
     },
     settings::policy::Baseline,
 };
@@ -350,7 +351,11 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{error::ReadFault, numbers::TradingDay, protocol::event::Event, settings::Settings};
+    use crate::{
+        numbers::TradingDay,
+        protocol::{event::Event, read_fault::ReadFault},
+        settings::Settings,
+    };
 
     #[test]
     fn a_session_is_new_until_its_list_is_read_or_could_not_be() {

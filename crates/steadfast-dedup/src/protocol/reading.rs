@@ -5,7 +5,6 @@ use std::{collections::BTreeSet, sync::Arc};
 use steadfast_spec::OrderRecord;
 
 use crate::{
-    error::ReadFault,
     numbers::{IntentNo, LogicalTime, ReadNo, Session},
     protocol::{
         event::{Effect, OrderEvent},
@@ -13,7 +12,9 @@ use crate::{
         key::Key,
         listed_orders::{Canary, Keep, News, Source},
         matcher,
-        order_protocol::{Calibration, KeyBook, OrderProtocol, Purpose, Read, ReadStart, Snapshot, Taken},
+        order_protocol::{Calibration, KeyBook, OrderProtocol, Read, ReadStart, Snapshot, Taken},
+        read_fault::ReadFault,
+        wake::Purpose,
     },
     settings::policy::AccountMode,
 };

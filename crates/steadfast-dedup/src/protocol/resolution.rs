@@ -1,8 +1,4 @@
-use std::{error::Error, fmt};
-
-use steadfast_spec::find_cause;
-
-use crate::error::InDoubt;
+use std::fmt;
 
 /// The response header that marks an answer made by this crate.
 pub const RESOLUTION_HEADER: &str = "x-steadfast-resolution";
@@ -146,12 +142,6 @@ impl fmt::Display for Reason {
 impl Unresolved {
     pub(crate) fn new(reason: Reason, candidates: Vec<String>) -> Self {
         Self { reason, candidates }
-    }
-
-    /// Returns the unresolved order in an error's chain of sources, if there is one.
-    #[must_use]
-    pub fn find<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
-        find_cause(error).map(InDoubt::unresolved)
     }
 }
 

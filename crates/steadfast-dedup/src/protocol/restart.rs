@@ -146,8 +146,8 @@ mod tests {
         numbers::{ReadNo, TradingDay},
         protocol::{
             event::{Answer, Event},
-            order_protocol::Purpose,
             resolution::Verdict,
+            wake::Purpose,
         },
         settings::Settings,
     };

@@ -11,9 +11,8 @@ use steadfast_spec::{
 use tower_service::Service;
 
 use crate::{
-    error::ReadFault,
     numbers::{ReadNo, Session},
-    protocol::{listed_orders::IDS, order_protocol::Purpose},
+    protocol::{listed_orders::IDS, read_fault::ReadFault, wake::Purpose},
     tracker::{
         account::{Account, OwnToken, Starter},
         asker::{self, Asker},

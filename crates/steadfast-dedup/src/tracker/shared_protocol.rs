@@ -12,7 +12,8 @@ use crate::{
     numbers::IntentNo,
     protocol::{
         event::{Effect, OrderEvent},
-        order_protocol::{OrderProtocol, Purpose, Wake},
+        order_protocol::OrderProtocol,
+        wake::{Purpose, Wake},
     },
     tracker::{
         account::{Joined, Starter, Timekeeper, Tokens},

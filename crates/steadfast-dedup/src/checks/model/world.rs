@@ -11,7 +11,8 @@ use crate::{
         attempt::{Attempt, AttemptState},
         event::{Answer, Effect, Event, OrderEvent},
         intent::{Intent, Phase},
-        order_protocol::{OrderProtocol, Purpose},
+        order_protocol::OrderProtocol,
+        wake::Purpose,
     },
     settings::{Settings, policy::ResendPolicy},
 };

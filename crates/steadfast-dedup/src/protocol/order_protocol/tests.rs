@@ -561,10 +561,10 @@ fn an_order_under_another_spelling_of_its_identifier_is_nobodys_surplus() {
         books.lose(1, 0);
         books.look(listed);
         assert!(!matches!(books.verdict(1), Verdict::Recovered { .. }), "{:?}", books.verdict(1));
-        let ruling = crate::protocol::manual::Ruling::Placed { order_id: "aB-1".into() };
+        let ruling = crate::protocol::ruling::Ruling::Placed { order_id: "aB-1".into() };
         books.now += Duration::from_secs(200);
         books.step(Event::Tick);
         let refused = books.protocol.check_ruling(IntentNo(1), &ruling);
-        assert_eq!(refused, Err(crate::protocol::manual::InvalidRuling::OrderOwned));
+        assert_eq!(refused, Err(crate::protocol::ruling::InvalidRuling::OrderOwned));
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     numbers::{IntentNo, Session, TradingDay},
     protocol::{
         event::Event,
-        manual::{InvalidRuling, Ruling},
+        ruling::{InvalidRuling, Ruling},
         tally::Tally,
         trace::Step,
     },

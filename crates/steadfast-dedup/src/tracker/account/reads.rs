@@ -6,9 +6,8 @@ use steadfast_spec::{Lane, OrderRecord};
 
 use super::{Account, OwnToken};
 use crate::{
-    error::ReadFault,
     numbers::{ReadNo, Session},
-    protocol::{event::Event, order_protocol::Purpose},
+    protocol::{event::Event, read_fault::ReadFault, wake::Purpose},
     tracker::shared_protocol::Plan,
 };
 

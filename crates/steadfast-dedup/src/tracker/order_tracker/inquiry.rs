@@ -8,7 +8,7 @@ use super::{OrderTracker, WeakLedger};
 use crate::{
     numbers::IntentNo,
     protocol::{
-        manual::{InvalidRuling, Ruling},
+        ruling::{InvalidRuling, Ruling},
         tally::Tally,
         trace::Step,
     },
