@@ -3,7 +3,7 @@ use std::{error::Error, fmt, sync::Arc};
 use steadfast_spec::{BoxError, causes, one_line};
 use tokio::time::Instant;
 
-use crate::Cause;
+use crate::cause::Cause;
 
 /// The reason why no token is available for a request.
 ///
@@ -119,7 +119,10 @@ mod tests {
     use http::StatusCode;
 
     use super::*;
-    use crate::{LoginFailure, StoreError, UnexpectedStatus};
+    use crate::{
+        login::{LoginFailure, UnexpectedStatus},
+        store::StoreError,
+    };
 
     #[test]
     fn c06_debug_reads_like_display_with_all_causes() {

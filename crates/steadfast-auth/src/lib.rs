@@ -77,26 +77,16 @@
 //! locks of a local file system and guards against other users of the machine, not against programs of the same user.
 
 mod cause;
-mod code;
 mod destination;
-mod docket;
-mod doubt;
 mod error;
-mod gate;
 mod header;
-mod life;
 mod login;
-mod policy;
 mod refresh;
-mod renewal;
 mod secret;
 mod skew;
-mod source;
-mod status;
 mod store;
 mod sync;
 mod token;
-mod totp;
 
 /// The response futures of the layers, so that they can be named.
 pub mod future {
@@ -105,26 +95,20 @@ pub mod future {
 
 pub use crate::{
     cause::Cause,
-    code::{CodeSource, OneTimeCode},
     destination::RefusedHeader,
-    doubt::UnknownEnds,
     error::{AuthError, AuthErrorKind, Unrenewed},
-    gate::{Gate, GatePermit, OpenGate},
     header::{AuthHeader, AuthHeaderLayer, CallersHeader},
     login::{
-        Attempt, BrowserLogin, CodeExchange, Grant, IndividualLogin, InvalidRedirect, Login, LoginFailure,
-        LoginFields, LoginMode, LoginRefused, NoPaste, Otp, Static, Stored, Totp, UnexpectedStatus,
+        Attempt, BrowserLogin, CodeExchange, CodeSource, Gate, GatePermit, Grant, IndividualLogin,
+        InvalidRedirect, Login, LoginFailure, LoginFields, LoginMode, LoginRefused, NoPaste, OneTimeCode,
+        OpenGate, Otp, Static, Stored, Totp, TotpSecret, UnexpectedStatus, UnknownEnds,
     },
     refresh::{Refresh, RefreshLayer},
-    renewal::{DailyAt, Renewal},
     secret::{ApiKey, Credentials, InvalidSecret},
     skew::SkewEstimator,
-    source::{TokenSource, TokenSourceBuilder},
-    status::{HumanNeeded, Status, TokenState},
     store::{
         FileLease, FileStore, Identity, MemoryLease, MemoryStore, Record, StoreError, StoreLease, Summary,
         TokenStore,
     },
-    token::Token,
-    totp::TotpSecret,
+    token::{DailyAt, HumanNeeded, Renewal, Status, Token, TokenSource, TokenSourceBuilder, TokenState},
 };

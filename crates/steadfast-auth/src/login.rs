@@ -1,11 +1,16 @@
 mod attempt;
 mod browser;
+mod code;
 mod exchange;
 mod failure;
 mod fixed;
+mod gate;
 mod individual;
 mod oauth;
+mod policy;
 mod stored;
+mod totp;
+mod unknown_ends;
 
 use std::{
     fmt,
@@ -16,16 +21,21 @@ use std::{
 
 use secrecy::SecretString;
 
+pub(crate) use self::policy::{BETWEEN_LOGINS, LoginPolicy, Next, Refusal};
 pub use self::{
     attempt::Attempt,
     browser::{BrowserLogin, InvalidRedirect, LoginRefused, NoPaste},
+    code::{CodeSource, OneTimeCode},
     failure::{LoginFailure, UnexpectedStatus},
     fixed::Static,
+    gate::{Gate, GatePermit, OpenGate},
     individual::{IndividualLogin, LoginFields, Otp, Totp},
     oauth::CodeExchange,
     stored::Stored,
+    totp::TotpSecret,
+    unknown_ends::UnknownEnds,
 };
-use crate::Identity;
+use crate::store::Identity;
 
 /// Fetches a token.
 ///

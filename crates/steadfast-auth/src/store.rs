@@ -1,3 +1,4 @@
+mod docket;
 mod error;
 mod failures;
 mod file;
@@ -8,6 +9,11 @@ mod spelling;
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
+pub(crate) use self::{
+    docket::{Books, Docket},
+    failures::{BUDGET, FIRST_PAUSE, Spent},
+    record::StoredToken,
+};
 pub use self::{
     error::StoreError,
     file::{FileLease, FileStore},
@@ -15,7 +21,6 @@ pub use self::{
     memory::{MemoryLease, MemoryStore},
     record::{Record, Summary},
 };
-pub(crate) use self::{failures::Spent, record::StoredToken};
 
 /// Keeps what must outlive a process: the token, and everything that limits the next login.
 ///

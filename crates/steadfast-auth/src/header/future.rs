@@ -11,7 +11,7 @@ use steadfast_spec::{
     ext::{Stamp, TokenGeneration},
 };
 
-use crate::source::TimeSample;
+use crate::token::TimeSample;
 
 pin_project! {
     /// The response future of [`AuthHeader`](crate::AuthHeader).

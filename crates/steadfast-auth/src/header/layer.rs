@@ -1,7 +1,8 @@
 use steadfast_spec::BaseUrl;
 use tower_layer::Layer;
 
-use crate::{AuthHeader, TokenSource, destination::Only};
+use super::AuthHeader;
+use crate::{destination::Only, token::TokenSource};
 
 /// Puts the current token on every request.
 ///

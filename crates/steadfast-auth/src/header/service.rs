@@ -11,8 +11,11 @@ use steadfast_spec::{
 };
 use tower_service::Service;
 
-use super::{future::ResponseFuture, layer::Rules};
-use crate::{CallersHeader, RefusedHeader, TokenSource, destination};
+use super::{CallersHeader, future::ResponseFuture, layer::Rules};
+use crate::{
+    destination::{self, RefusedHeader},
+    token::TokenSource,
+};
 
 /// Puts the current token on every request; made by [`AuthHeaderLayer`](crate::AuthHeaderLayer).
 #[derive(Clone, Debug)]

@@ -8,10 +8,10 @@ use http::HeaderMap;
 use parking_lot::Mutex;
 use steadfast_spec::WallClock;
 
+use super::LoginFailure;
 use crate::{
-    LoginFailure,
-    docket::Docket,
     skew::{SkewEstimator, date_ms, unix_ms},
+    store::Docket,
 };
 
 /// Context of one login attempt: this machine's clock, and the estimate of the service's time.

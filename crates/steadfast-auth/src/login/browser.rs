@@ -9,7 +9,8 @@ use secrecy::{ExposeSecret, SecretString};
 use steadfast_spec::{BaseUrl, BoxError, Form, InvalidBaseUrl};
 
 use self::{answer::Answer, listener::Listener};
-use crate::{ApiKey, CodeSource, OneTimeCode};
+use super::{CodeSource, OneTimeCode};
+use crate::secret::ApiKey;
 
 /// How long a person may take by default.
 const PATIENCE: Duration = Duration::from_secs(180);

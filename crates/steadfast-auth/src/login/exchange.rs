@@ -16,7 +16,8 @@ use steadfast_spec::{
 };
 use tower_service::Service;
 
-use crate::{Attempt, Gate, GatePermit, Grant, LoginFailure, UnexpectedStatus, destination};
+use super::{Attempt, Gate, GatePermit, Grant, LoginFailure, UnexpectedStatus};
+use crate::destination;
 
 /// A token record is a few hundred bytes.
 const LARGEST_ANSWER: usize = 64 * 1024;

@@ -3,7 +3,7 @@ use std::{error::Error, fmt, time::Duration};
 use http::StatusCode;
 use steadfast_spec::BoxError;
 
-use crate::StoreError;
+use crate::store::StoreError;
 
 /// How a login attempt failed, which decides the next step.
 #[non_exhaustive]

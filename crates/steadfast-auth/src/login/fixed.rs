@@ -2,7 +2,7 @@ use std::{fmt, time::Duration};
 
 use secrecy::SecretString;
 
-use crate::{Attempt, Grant, Login, LoginFailure, LoginMode};
+use super::{Attempt, Grant, Login, LoginFailure, LoginMode};
 
 /// A token that was fetched elsewhere. It is never renewed.
 #[derive(Clone)]

@@ -9,10 +9,13 @@ use secrecy::{ExposeSecret, SecretString};
 use steadfast_spec::{BaseUrl, BoxError, Endpoint, Form, InvalidBaseUrl};
 use tower_service::Service;
 
-use super::exchange::Exchange;
+use super::{
+    Attempt, CodeSource, Gate, Grant, Login, LoginFailure, LoginMode, OneTimeCode, OpenGate, TotpSecret,
+    code::ask, exchange::Exchange, totp::UsedSteps,
+};
 use crate::{
-    ApiKey, Attempt, CodeSource, Credentials, Gate, Grant, Identity, Login, LoginFailure, LoginMode,
-    OneTimeCode, OpenGate, TotpSecret, code::ask, totp::UsedSteps,
+    secret::{ApiKey, Credentials},
+    store::Identity,
 };
 
 /// Logs in with a password and a second factor at the individual-token endpoint (§4.3).

@@ -9,11 +9,11 @@ use secrecy::{ExposeSecret, SecretString};
 use steadfast_spec::{BaseUrl, BoxError, Endpoint, Form, InvalidBaseUrl};
 use tower_service::Service;
 
-use super::exchange::Exchange;
-use crate::{
-    ApiKey, Attempt, CodeSource, Gate, Grant, Identity, Login, LoginFailure, LoginMode, OneTimeCode,
-    OpenGate, code::ask,
+use super::{
+    Attempt, CodeSource, Gate, Grant, Login, LoginFailure, LoginMode, OneTimeCode, OpenGate, code::ask,
+    exchange::Exchange,
 };
+use crate::{secret::ApiKey, store::Identity};
 
 /// Exchanges an authorization code for a token (§4.2).
 ///

@@ -1,4 +1,5 @@
-use crate::{Attempt, Grant, Identity, Login, LoginFailure, LoginMode};
+use super::{Attempt, Grant, Login, LoginFailure, LoginMode};
+use crate::store::Identity;
 
 /// Makes no login of its own, but uses the tokens of a store, which another program fetches.
 ///

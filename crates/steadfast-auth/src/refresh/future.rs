@@ -19,8 +19,9 @@ use tokio::{
 use tower_service::Service;
 
 use crate::{
-    AuthError, AuthErrorKind, RefusedHeader, TokenSource, Unrenewed,
-    source::{Admitted, Ended, Refused},
+    destination::RefusedHeader,
+    error::{AuthError, AuthErrorKind, Unrenewed},
+    token::{Admitted, Ended, Refused, TokenSource},
 };
 
 pin_project! {

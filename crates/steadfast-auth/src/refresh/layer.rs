@@ -1,6 +1,7 @@
 use tower_layer::Layer;
 
-use crate::{Refresh, TokenSource};
+use super::Refresh;
+use crate::token::TokenSource;
 
 /// Keeps a usable token under every request, and sends a request again if its token was refused.
 ///

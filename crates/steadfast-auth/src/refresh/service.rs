@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 use super::future::ResponseFuture;
-use crate::TokenSource;
+use crate::token::TokenSource;
 
 /// Keeps a usable token under every request; made by [`RefreshLayer`](crate::RefreshLayer).
 #[derive(Clone, Debug)]

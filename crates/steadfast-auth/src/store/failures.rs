@@ -1,4 +1,4 @@
-use std::mem;
+use std::{mem, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +44,11 @@ pub(crate) struct Spent {
     pub(crate) unknown: u32,
 }
 
+/// The default number of wrong logins that latch one set of credentials. One more latches the account.
+pub(crate) const BUDGET: u32 = 2;
+/// The pause after the first unknown end, which a restart of the gateway may explain.
+pub(crate) const FIRST_PAUSE: Duration = Duration::from_secs(30);
+const HOUR: Duration = Duration::from_secs(3_600);
 /// The account's budget admits three sets of credentials between two successes. More than this only collect over years.
 const MOST_OTHERS: usize = 16;
 
@@ -104,6 +109,25 @@ impl Tried {
     }
 }
 
+impl Spent {
+    /// Returns how long no login is sent after the last of `unknown` logins of the account with an unknown end.
+    ///
+    /// Two with the same credentials leave at once, and three of the account. Then the waits grow to a day. No wait is
+    /// endless, because a service that was down for a night must be asked again in the morning.
+    pub(crate) fn pause(self, unknown: u32) -> Duration {
+        let own = self.own.saturating_add(self.unknown);
+        // The account's budget is larger by one.
+        let account = self.account.saturating_add(unknown).saturating_sub(1);
+        match own.max(account) {
+            0 | 1 => FIRST_PAUSE,
+            2 => HOUR,
+            3 => HOUR * 4,
+            4 => HOUR * 8,
+            _ => HOUR * 24,
+        }
+    }
+}
+
 /// A record of version 1 held only the failures of the last credentials.
 impl From<Tried> for Failures {
     fn from(last: Tried) -> Self {
@@ -114,7 +138,7 @@ impl From<Tried> for Failures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ApiKey;
+    use crate::secret::ApiKey;
 
     fn who(password: &str) -> Identity {
         Identity::new("http://a", &ApiKey::new("k").unwrap(), "u").with(password)

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
 use super::spelling;
-use crate::ApiKey;
+use crate::secret::ApiKey;
 
 /// The account and credentials of a login. A store is bound to the account, the failure budget to both.
 ///

@@ -8,10 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     StoreError,
-    failures::{Failures, Tried},
+    failures::{BUDGET, Failures, Tried},
     identity::Fingerprint,
 };
-use crate::{doubt, renewal::BUDGET};
 
 /// State of one account that outlives a process: the token, and everything that limits the next login.
 ///
@@ -278,7 +277,7 @@ impl Record {
         };
         let (last, needs_reset) = (&self.failures.last, self.failures.account > BUDGET);
         let unknown = u32::try_from(self.unknown.len()).unwrap_or(u32::MAX);
-        let pause = doubt::pause(last.seen(self.failures.account), unknown);
+        let pause = last.seen(self.failures.account).pause(unknown);
         let token = self.token.as_ref().filter(|token| !token.secret.expose_secret().is_empty());
         Summary {
             issued_at: token.and_then(|token| at(token.issued)),

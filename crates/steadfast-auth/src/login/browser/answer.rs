@@ -1,7 +1,7 @@
 use steadfast_spec::Form;
 
 use super::LoginRefused;
-use crate::OneTimeCode;
+use crate::login::OneTimeCode;
 
 /// The meaning of a redirect, genuine or forged.
 #[derive(Debug)]

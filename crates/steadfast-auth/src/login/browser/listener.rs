@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use super::{LoginRefused, answer::Answer};
-use crate::OneTimeCode;
+use crate::login::OneTimeCode;
 
 /// A redirect's head is a few hundred bytes, and a browser adds its cookies for this host.
 const LARGEST_HEAD: usize = 16 * 1024;

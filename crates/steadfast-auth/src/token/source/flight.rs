@@ -9,7 +9,9 @@ use super::{
     stored::{Charge, unusable},
 };
 use crate::{
-    Attempt, AuthError, AuthErrorKind, Grant, LoginFailure, login::AnyLogin, policy::Next, skew::unix_ms,
+    error::{AuthError, AuthErrorKind},
+    login::{AnyLogin, Attempt, Grant, LoginFailure, Next},
+    skew::unix_ms,
 };
 
 impl Shared {

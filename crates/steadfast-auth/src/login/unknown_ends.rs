@@ -1,41 +1,16 @@
 //! Logins with an unknown end. Each may have been a wrong one.
 
-use std::{
-    error::Error,
-    fmt,
-    time::{Duration, SystemTime},
-};
+use std::{error::Error, fmt, time::SystemTime};
 
 use steadfast_spec::{causes, one_line};
 
-use crate::{LoginFailure, store::Spent};
+use super::LoginFailure;
 
-/// The pause after the first unknown end, which a restart of the gateway may explain.
-pub(crate) const FIRST_PAUSE: Duration = Duration::from_secs(30);
-
-const HOUR: Duration = Duration::from_secs(3_600);
 /// The longest reason that is kept, in characters.
 const LONGEST_REASON: usize = 200;
 
-/// Returns how long no login is sent after the last of `unknown` logins of the account, given what is `spent`.
-///
-/// Two with the same credentials leave at once, and three of the account. Then the waits grow to a day. No wait is
-/// endless, because a service that was down for a night must be asked again in the morning.
-pub(crate) fn pause(spent: Spent, unknown: u32) -> Duration {
-    let own = spent.own.saturating_add(spent.unknown);
-    // The account's budget is larger by one.
-    let account = spent.account.saturating_add(unknown).saturating_sub(1);
-    match own.max(account) {
-        0 | 1 => FIRST_PAUSE,
-        2 => HOUR,
-        3 => HOUR * 4,
-        4 => HOUR * 8,
-        _ => HOUR * 24,
-    }
-}
-
 /// Returns the reason of a failure in one line.
-pub(crate) fn reason(failure: &LoginFailure) -> String {
+pub(super) fn reason(failure: &LoginFailure) -> String {
     // The cause alone: the caller's text says already that the end is unknown.
     let mut line = failure.source().map_or_else(|| failure.to_string(), |cause| one_line(causes(cause)));
     if let Some((end, _)) = line.char_indices().nth(LONGEST_REASON) {

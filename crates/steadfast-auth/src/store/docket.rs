@@ -5,11 +5,8 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use steadfast_spec::WallClock;
 
-use crate::{
-    Identity, Record, StoreError,
-    skew::unix_ms,
-    store::{AnyLease, AnyStore, Damaged, Spent},
-};
+use super::{AnyLease, AnyStore, Damaged, Identity, Record, Spent, StoreError};
+use crate::skew::unix_ms;
 
 /// A login takes half a minute, or five with a person. A lease that is not free after this time is considered lost.
 const LEASE_WITHIN: Duration = Duration::from_secs(600);

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::{refusal::BETWEEN_SUSPICIONS, *};
-use crate::LoginFailure;
+use crate::login::LoginFailure;
 
 const HOUR: i64 = 3_600_000;
 const DAY: Duration = Duration::from_secs(86_400);

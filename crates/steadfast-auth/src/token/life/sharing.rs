@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::{DAY_MS, Life, Now};
-use crate::policy::Refusal;
+use crate::login::Refusal;
 
 /// From this age on, an unused token may simply have expired.
 const OLD_MS: i64 = 15 * 60_000;

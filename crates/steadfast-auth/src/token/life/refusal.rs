@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::{BETWEEN_PROBES, Breaker, Held, Life, Now};
-use crate::LoginMode;
+use crate::login::LoginMode;
 
 /// The least time between two logins that were caused by the refusal of a young token.
 pub(super) const BETWEEN_SUSPICIONS: Duration = Duration::from_secs(15 * 60);

@@ -8,11 +8,15 @@ use super::{
     single_flight::{State, tell},
 };
 use crate::{
-    AuthError, AuthErrorKind, Grant, InvalidSecret, LoginFailure, Record, StoreError, Token,
-    docket::Docket,
-    life::{Adopted, Now},
+    error::{AuthError, AuthErrorKind},
+    login::{Grant, LoginFailure},
+    secret::InvalidSecret,
     skew::unix_ms,
-    store::{Damaged, Spent, StoredToken},
+    store::{Damaged, Docket, Record, Spent, StoreError, StoredToken},
+    token::{
+        Token,
+        life::{Adopted, Now},
+    },
 };
 
 /// The service's verdict on a token.
@@ -355,7 +359,10 @@ pub(super) fn unusable(error: StoreError) -> AuthError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LoginMode, Renewal, life::Life, source::single_flight::SingleFlight};
+    use crate::{
+        login::LoginMode,
+        token::{Renewal, life::Life, source::single_flight::SingleFlight},
+    };
 
     /// Each may have cost one of the account's sessions, so the shorter list would allow more logins.
     #[test]

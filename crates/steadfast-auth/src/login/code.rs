@@ -3,7 +3,7 @@ use std::{fmt, future::Future, time::Duration};
 use secrecy::{ExposeSecret, SecretString};
 use steadfast_spec::BoxError;
 
-use crate::LoginFailure;
+use super::LoginFailure;
 
 /// A code that works once: from a message, from a person, or from the redirect of a browser login.
 #[derive(Clone)]

@@ -15,7 +15,7 @@ use shuttle::{
 };
 
 use self::world::{Login, Mistake, World};
-use crate::AuthErrorKind;
+use crate::error::AuthErrorKind;
 
 /// How many schedules each test runs; ten times as many with `STEADFAST_DEEP=1`.
 const SCHEDULES: usize = 25_000;

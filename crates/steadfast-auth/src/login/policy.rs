@@ -1,6 +1,10 @@
 use std::{collections::VecDeque, time::Duration};
 
-use crate::{AuthErrorKind, LoginFailure, LoginMode, doubt, store::Spent};
+use super::{LoginFailure, LoginMode, unknown_ends};
+use crate::{
+    error::AuthErrorKind,
+    store::{FIRST_PAUSE, Spent},
+};
 
 /// The pauses after a 429 and after an attempt that never left.
 const PAUSES: [Duration; 4] =
@@ -8,7 +12,7 @@ const PAUSES: [Duration; 4] =
 /// The longest `Retry-After` that counts.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
 /// The pause after the first attempt with an unknown end. More of them make it longer.
-const AFTER_UNKNOWN: Duration = doubt::FIRST_PAUSE;
+const AFTER_UNKNOWN: Duration = FIRST_PAUSE;
 /// The pause after a denial that another login does not cure.
 const AFTER_DENIAL: Duration = Duration::from_secs(15 * 60);
 /// The most unknown ends that are kept; more would change nothing.
@@ -120,7 +124,7 @@ impl LoginPolicy {
     }
 
     fn doubt_pause(&self) -> Duration {
-        doubt::pause(self.spent(), u32::try_from(self.unknown.len()).unwrap_or(u32::MAX))
+        self.spent().pause(u32::try_from(self.unknown.len()).unwrap_or(u32::MAX))
     }
 
     /// Returns the reason of the last login with an unknown end.
@@ -264,7 +268,7 @@ impl LoginPolicy {
 
     fn in_doubt(&mut self, failure: &LoginFailure, mode: LoginMode, now: Duration) -> Next {
         self.pauses = 0;
-        self.why = Some(doubt::reason(failure));
+        self.why = Some(unknown_ends::reason(failure));
         self.unknown.push_back(now);
         self.own_unknown = self.own_unknown.saturating_add(1);
         let surplus = self.unknown.len().saturating_sub(MOST_UNKNOWN);

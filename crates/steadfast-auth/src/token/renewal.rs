@@ -2,6 +2,8 @@ mod effective;
 
 use std::time::Duration;
 
+use crate::store::BUDGET;
+
 /// Settings of token renewal: when it happens, and how many failed logins are allowed.
 ///
 /// | setting | default |
@@ -32,8 +34,6 @@ pub struct DailyAt {
     utc_offset_minutes: i64,
 }
 
-/// The default number of wrong logins that latch one set of credentials. One more latches the account.
-pub(crate) const BUDGET: u32 = 2;
 const DAY_MS: i64 = 86_400_000;
 const MINUTE_MS: i64 = 60_000;
 /// A token younger than this at the daily time is not renewed: it outlives the trading day, and its renewal an hour

@@ -1,7 +1,10 @@
 use std::{future::Future, sync::Arc, thread};
 
 use super::single_flight::{Ended, SingleFlight};
-use crate::{AuthError, AuthErrorKind, life::Now};
+use crate::{
+    error::{AuthError, AuthErrorKind},
+    token::life::Now,
+};
 
 /// Tells waiting requests how the login ended, even if its task panics or the runtime goes away.
 pub(super) struct Landing<N: Fn() -> Now> {

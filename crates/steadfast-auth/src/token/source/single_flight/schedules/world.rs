@@ -20,10 +20,15 @@ use tokio::sync::oneshot::Receiver;
 
 use super::super::{Ended, Fetched, SingleFlight, Step, tell};
 use crate::{
-    ApiKey, AuthError, AuthErrorKind, LoginFailure, LoginMode, Renewal,
-    life::{AfterRefusal, Life, Now},
-    source::landing::Landing,
+    error::{AuthError, AuthErrorKind},
+    login::{LoginFailure, LoginMode},
+    secret::ApiKey,
     sync::Mutex,
+    token::{
+        Renewal,
+        life::{AfterRefusal, Life, Now},
+        source::landing::Landing,
+    },
 };
 
 const DAY: Duration = Duration::from_secs(86_400);

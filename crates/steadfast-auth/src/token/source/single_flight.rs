@@ -13,10 +13,14 @@ use steadfast_spec::ext::TokenGeneration;
 use tokio::sync::oneshot::Receiver;
 
 use crate::{
-    AuthError, AuthErrorKind, SkewEstimator, Token,
-    life::{Admission, AfterRefusal, Life, Now, Tick},
-    policy::Refusal,
+    error::{AuthError, AuthErrorKind},
+    login::Refusal,
+    skew::SkewEstimator,
     sync::{ArcSwapOption, AtomicI64, Guard, Mutex, MutexGuard, Sender, channel},
+    token::{
+        Token,
+        life::{Admission, AfterRefusal, Life, Now, Tick},
+    },
 };
 
 /// How a login ended; the same for all requests that waited for it.

@@ -5,9 +5,10 @@ use std::{collections::VecDeque, time::Duration};
 
 pub(crate) use self::{refusal::AfterRefusal, sharing::Adopted};
 
+use super::{Renewal, TokenState};
 use crate::{
-    AuthErrorKind, LoginMode, Renewal, TokenState,
-    policy::{BETWEEN_LOGINS, LoginPolicy, Refusal},
+    error::AuthErrorKind,
+    login::{BETWEEN_LOGINS, LoginMode, LoginPolicy, Refusal},
 };
 
 /// With an open breaker, one request passes this often to test whether the service accepts again.

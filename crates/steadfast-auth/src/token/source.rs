@@ -1,6 +1,7 @@
 mod builder;
 mod flight;
 mod landing;
+mod settings;
 mod shared;
 mod single_flight;
 mod stored;
@@ -23,10 +24,15 @@ use tokio::{
 pub use self::builder::TokenSourceBuilder;
 use self::stored::Verdict;
 pub(crate) use self::{shared::Shared, single_flight::Ended};
-use crate::{
-    ApiKey, AuthError, Grant, InvalidSecret, Login, Renewal, Static, Status, StoreError, Token,
+use super::{
+    Renewal, Status, Token,
     life::{AfterRefusal, Tick},
-    secret::stands_in,
+};
+use crate::{
+    error::AuthError,
+    login::{Grant, Login, Static},
+    secret::{ApiKey, InvalidSecret, stands_in},
+    store::StoreError,
     sync::Guard,
 };
 

@@ -5,7 +5,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use secrecy::{ExposeSecret, SecretSlice, SecretString};
 use sha1::Sha1;
 
-use crate::InvalidSecret;
+use crate::secret::InvalidSecret;
 
 /// The length of a time step (RFC 6238, the default X).
 const STEP_MS: i64 = 30_000;

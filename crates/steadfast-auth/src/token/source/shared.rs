@@ -13,19 +13,21 @@ use tokio::{sync::oneshot, time::Instant};
 
 use super::{
     Admitted, Ended,
-    builder::{MayRenew, OnHumanNeeded, TokenSourceBuilder},
     landing::INTERRUPTED,
+    settings::{MayRenew, OnHumanNeeded, Settings},
     single_flight::{Fetched, Holding, SingleFlight, State, Step},
 };
 use crate::{
-    ApiKey, AuthError, AuthErrorKind, Grant, HumanNeeded, Identity, InvalidSecret, LoginFailure, LoginMode,
-    MemoryStore, Renewal, Status, UnknownEnds,
     cause::Evidence,
-    docket::Books,
-    life::{AfterRefusal, Life, Now, Tick},
-    login::AnyLogin,
-    policy::Refusal,
+    error::{AuthError, AuthErrorKind},
+    login::{AnyLogin, Grant, LoginFailure, LoginMode, Refusal, UnknownEnds},
+    secret::{ApiKey, InvalidSecret},
     skew::{SkewEstimator, date_ms, unix_ms},
+    store::{Books, Identity, MemoryStore},
+    token::{
+        HumanNeeded, Renewal, Status,
+        life::{AfterRefusal, Life, Now, Tick},
+    },
 };
 
 /// State shared by all clones of a source.
@@ -50,34 +52,34 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(builder: TokenSourceBuilder) -> Self {
-        let renewal = builder.renewal.seeded();
-        let mode = builder.login.as_ref().map(|login| login.mode());
+    pub(super) fn new(settings: Settings) -> Self {
+        let renewal = settings.renewal.seeded();
+        let mode = settings.login.as_ref().map(|login| login.mode());
         let skew = Arc::<Mutex<SkewEstimator>>::default();
         // A given token is never stored; its owner keeps it.
-        let store = builder.store.filter(|_| mode != Some(LoginMode::Once));
-        let identity = builder.login.as_ref().and_then(|login| login.identity());
+        let store = settings.store.filter(|_| mode != Some(LoginMode::Once));
+        let identity = settings.login.as_ref().and_then(|login| login.identity());
         let books = Books {
-            identity: Arc::new(identity.unwrap_or_else(|| Identity::new("", &builder.api_key, ""))),
-            clock: builder.clock.clone(),
+            identity: Arc::new(identity.unwrap_or_else(|| Identity::new("", &settings.api_key, ""))),
+            clock: settings.clock.clone(),
             store: store.clone().unwrap_or_else(|| Arc::new(MemoryStore::new())),
         };
         let life = Life::new(renewal, mode);
         let life = if store.is_some() { life.sharing() } else { life };
-        let (start, clocks) = (Instant::now(), Clocks::new(builder.boot, builder.clock.clone()));
+        let (start, clocks) = (Instant::now(), Clocks::new(settings.boot, settings.clock.clone()));
         let began = Some(clocks.at(start.into_std())).filter(|began| began.elapsed_by_boot(began).is_some());
         Self {
-            api_key: builder.api_key,
-            login: builder.login,
+            api_key: settings.api_key,
+            login: settings.login,
             renewal,
             books,
             shares: store.is_some(),
-            clock: builder.clock,
+            clock: settings.clock,
             flight: Arc::new(SingleFlight::new(life, renewal.waiting, Arc::clone(&skew), began.is_none())),
             skew,
             sample_at: AtomicI64::new(i64::MIN),
-            may_renew: builder.may_renew,
-            on_human_needed: builder.on_human_needed,
+            may_renew: settings.may_renew,
+            on_human_needed: settings.on_human_needed,
             start,
             clocks,
             began,
