@@ -110,5 +110,5 @@ pub use crate::{
         FileLease, FileStore, Identity, MemoryLease, MemoryStore, Record, StoreError, StoreLease, Summary,
         TokenStore,
     },
-    token::{DailyAt, HumanNeeded, Renewal, Status, Token, TokenSource, TokenSourceBuilder, TokenState},
+    token::{DailyAt, HumanNeeded, Renewal, Status, Token, TokenPhase, TokenSource, TokenSourceBuilder},
 };

@@ -1,25 +1,25 @@
-mod docket;
 mod error;
 mod failures;
 mod file;
 mod identity;
+mod login_lease;
 mod memory;
 mod record;
 mod spelling;
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
-pub(crate) use self::{
-    docket::{Books, Docket},
-    failures::{BUDGET, FIRST_PAUSE, Spent},
-    record::StoredToken,
-};
 pub use self::{
     error::StoreError,
     file::{FileLease, FileStore},
     identity::Identity,
     memory::{MemoryLease, MemoryStore},
     record::{Record, Summary},
+};
+pub(crate) use self::{
+    failures::{BUDGET, FIRST_PAUSE, Spent},
+    login_lease::{AccountStore, LoginLease},
+    record::StoredToken,
 };
 
 /// Keeps what must outlive a process: the token, and everything that limits the next login.

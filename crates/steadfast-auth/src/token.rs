@@ -1,7 +1,7 @@
 mod bearer;
-mod life;
 mod renewal;
 mod source;
+mod state;
 mod status;
 
 pub(crate) use self::source::{Admitted, Ended, Refused, TimeSample};
@@ -9,5 +9,5 @@ pub use self::{
     bearer::Token,
     renewal::{DailyAt, Renewal},
     source::{TokenSource, TokenSourceBuilder},
-    status::{HumanNeeded, Status, TokenState},
+    status::{HumanNeeded, Status, TokenPhase},
 };

@@ -212,7 +212,7 @@ mod tests {
     use bytes::Bytes;
     use http::Request;
     use http_body_util::Full;
-    use steadfast_auth::{Renewal, TokenState};
+    use steadfast_auth::{Renewal, TokenPhase};
     use steadfast_dedup::Settings;
     use steadfast_sandbox::Sandbox;
     use steadfast_spec::{Paths, Routes, WallClock};
@@ -251,7 +251,7 @@ mod tests {
         let (_, twin) = logged_in(&tracker).await;
         let start = Instant::now();
         sleep(Duration::from_secs(22 * 3_600)).await;
-        while twin.status().state == TokenState::Valid {
+        while twin.status().phase == TokenPhase::Valid {
             sleep(Duration::from_secs(1)).await;
         }
         let due = start.elapsed();
@@ -276,7 +276,7 @@ mod tests {
         let mut waited = 0;
         while tracker.in_doubt() > 0 {
             assert_eq!(logins(), 1, "no renewal while an order is in doubt");
-            waited += u32::from(tokens.status().state == TokenState::Advisory);
+            waited += u32::from(tokens.status().phase == TokenPhase::Advisory);
             if waited == 60 {
                 sandbox.heal();
             }

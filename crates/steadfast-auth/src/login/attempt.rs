@@ -11,7 +11,7 @@ use steadfast_spec::WallClock;
 use super::LoginFailure;
 use crate::{
     skew::{SkewEstimator, date_ms, unix_ms},
-    store::Docket,
+    store::LoginLease,
 };
 
 /// Context of one login attempt: this machine's clock, and the estimate of the service's time.
@@ -20,23 +20,23 @@ pub struct Attempt {
     clock: WallClock,
     skew: Arc<Mutex<SkewEstimator>>,
     corrected: bool,
-    docket: Option<Arc<Docket>>,
+    lease: Option<Arc<LoginLease>>,
 }
 
 impl Attempt {
     /// Creates a first attempt by `clock`, without knowledge of the service's time.
     #[must_use]
     pub fn new(clock: WallClock) -> Self {
-        Self { clock, skew: Arc::default(), corrected: false, docket: None }
+        Self { clock, skew: Arc::default(), corrected: false, lease: None }
     }
 
-    pub(crate) fn of_docket(
+    pub(crate) fn of_lease(
         clock: WallClock,
         skew: Arc<Mutex<SkewEstimator>>,
         corrected: bool,
-        docket: Arc<Docket>,
+        lease: Arc<LoginLease>,
     ) -> Self {
-        Self { clock, skew, corrected, docket: Some(docket) }
+        Self { clock, skew, corrected, lease: Some(lease) }
     }
 
     /// Counts the attempt before its request leaves, so that it spends budget even if the process ends before the
@@ -46,8 +46,8 @@ impl Attempt {
     ///
     /// [`LoginFailure::Store`] if it cannot be written down. The request must not be sent then.
     pub async fn about_to_send(&self, step: Option<u64>) -> Result<(), LoginFailure> {
-        match &self.docket {
-            Some(docket) => docket.count(step).await.map_err(LoginFailure::Store),
+        match &self.lease {
+            Some(lease) => lease.count(step).await.map_err(LoginFailure::Store),
             None => Ok(()),
         }
     }
@@ -55,14 +55,14 @@ impl Attempt {
     /// Waits until a request to the OTP zone may leave this machine's address, which other accounts and processes share
     /// (§8). Called before the code is made, so that the code is fresh.
     pub(crate) async fn queue_for_otp_zone(&self) {
-        if let Some(docket) = &self.docket {
-            tokio::time::sleep(docket.otp_place().await).await;
+        if let Some(lease) = &self.lease {
+            tokio::time::sleep(lease.otp_place().await).await;
         }
     }
 
     /// Returns the time steps that any process has submitted for this account.
     pub(crate) fn used_steps(&self) -> Vec<u64> {
-        self.docket.as_ref().map(|docket| docket.steps()).unwrap_or_default()
+        self.lease.as_ref().map(|lease| lease.steps()).unwrap_or_default()
     }
 
     /// Returns this machine's time.

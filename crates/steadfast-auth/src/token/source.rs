@@ -26,7 +26,7 @@ use self::stored::Verdict;
 pub(crate) use self::{shared::Shared, single_flight::Ended};
 use super::{
     Renewal, Status, Token,
-    life::{AfterRefusal, Tick},
+    state::{AfterRefusal, Tick},
 };
 use crate::{
     error::AuthError,

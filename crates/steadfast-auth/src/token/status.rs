@@ -2,10 +2,10 @@ use std::time::{Duration, SystemTime};
 
 use steadfast_spec::ext::TokenGeneration;
 
-/// The state of a token.
+/// The phase of a token's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum TokenState {
+pub enum TokenPhase {
     /// There has been no token yet.
     None,
     /// Usable, and no renewal is due.
@@ -28,8 +28,8 @@ pub enum TokenState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Status {
-    /// The state of the token.
-    pub state: TokenState,
+    /// The phase of the token.
+    pub phase: TokenPhase,
     /// The generation of the held token.
     pub generation: Option<TokenGeneration>,
     /// When it ends, by this machine's clock as it was when the token came; `None` if there is no token, or only the

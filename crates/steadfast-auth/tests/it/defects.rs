@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use steadfast_auth::{
-    Attempt, AuthErrorKind, Grant, Login, LoginFailure, LoginMode, TokenSource, TokenState, Unrenewed,
+    Attempt, AuthErrorKind, Grant, Login, LoginFailure, LoginMode, TokenPhase, TokenSource, Unrenewed,
 };
 use steadfast_spec::{
     BootClock,
@@ -32,7 +32,7 @@ async fn t01_a_failed_renewal_never_displaces_a_token_that_is_still_valid() {
 
     // In the last minute requests would wait for a renewal. None is possible, and the token still works.
     tokio::time::advance(secs(3_600 - 160)).await;
-    assert_eq!(bench.source.status().state, TokenState::Mandatory);
+    assert_eq!(bench.source.status().phase, TokenPhase::Mandatory);
     assert_eq!(bench.get().await.unwrap().status(), 200);
     tokio::time::advance(secs(100)).await;
     assert_eq!(kind(&bench.get().await.unwrap_err()), AuthErrorKind::Latched);
@@ -115,7 +115,7 @@ async fn t06_a_dropped_caller_neither_stops_the_login_nor_wastes_its_code() {
     assert_eq!(logins.count(), 1);
     call.abort();
     tokio::time::sleep(secs(10)).await;
-    assert_eq!(bench.source.status().state, TokenState::Valid);
+    assert_eq!(bench.source.status().phase, TokenPhase::Valid);
     assert_eq!(bench.get().await.unwrap().status(), 200);
     assert_eq!(logins.count(), 1);
 }
@@ -127,7 +127,7 @@ async fn t07_a_token_that_ended_while_the_machine_slept_is_not_sent() {
     bench.api.accept(["two"]);
     tokio::time::advance(hours(14)).await;
     bench.clock.suspend(hours(10));
-    assert_eq!(bench.source.status().state, TokenState::Expired);
+    assert_eq!(bench.source.status().phase, TokenPhase::Expired);
     assert_eq!(bench.get().await.unwrap().status(), 200);
     assert_eq!(bench.api.tokens(), ["one", "two"], "no 401 was needed to notice");
 }
@@ -141,11 +141,11 @@ async fn t27_a_wall_clock_that_is_set_ends_no_token_and_keeps_none_alive() {
         tokio::time::advance(hours(1)).await;
         bench.clock.set_off(days * 86_400_000);
         assert_eq!(bench.get().await.unwrap().status(), 200);
-        assert_eq!((bench.source.status().state, bench.logins.count()), (TokenState::Valid, 1), "{days}");
+        assert_eq!((bench.source.status().phase, bench.logins.count()), (TokenPhase::Valid, 1), "{days}");
         tokio::time::advance(hours(23)).await;
         assert_eq!(bench.get().await.unwrap().status(), 200);
         assert_eq!(bench.api.tokens(), ["one", "one", "two"], "{days}");
-        assert_eq!((bench.source.status().state, bench.logins.count()), (TokenState::Valid, 2), "{days}");
+        assert_eq!((bench.source.status().phase, bench.logins.count()), (TokenPhase::Valid, 2), "{days}");
     }
 }
 
@@ -165,15 +165,15 @@ async fn t27_refused_and_dead_by_the_wall_clock_is_renewed_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn t27_three_hours_of_sleep_age_a_token_by_three_hours() {
-    for (awake, state) in [(18, TokenState::Valid), (20, TokenState::Advisory), (21, TokenState::Expired)] {
+    for (awake, state) in [(18, TokenPhase::Valid), (20, TokenPhase::Advisory), (21, TokenPhase::Expired)] {
         let bench = Bench::with_working_token("one", [Answer::Token("two")]).await;
         bench.api.accept(["one", "two"]);
         tokio::time::advance(hours(awake)).await;
         bench.clock.suspend(hours(3));
-        assert_eq!(bench.source.status().state, state);
+        assert_eq!(bench.source.status().phase, state);
         assert_eq!(bench.get().await.unwrap().status(), 200);
         tokio::time::sleep(secs(60)).await;
-        assert_eq!(bench.logins.count(), if state == TokenState::Valid { 1 } else { 2 }, "{state:?}");
+        assert_eq!(bench.logins.count(), if state == TokenPhase::Valid { 1 } else { 2 }, "{state:?}");
     }
 }
 
@@ -188,9 +188,9 @@ async fn t27_a_clock_set_during_a_login_ages_no_token() {
         tokio::time::sleep(secs(2)).await;
         bench.clock.set_off(days * 86_400_000);
         assert_eq!(call.await.unwrap().unwrap().status(), 200);
-        assert_eq!(bench.source.status().state, TokenState::Valid);
+        assert_eq!(bench.source.status().phase, TokenPhase::Valid);
         tokio::time::advance(hours(24)).await;
-        assert_eq!(bench.source.status().state, TokenState::Expired, "{days}");
+        assert_eq!(bench.source.status().phase, TokenPhase::Expired, "{days}");
     }
 }
 
@@ -206,7 +206,7 @@ async fn t27_without_a_boot_clock_tokens_age_by_the_wall_clock() {
     assert_eq!(bench.get().await.unwrap().status(), 200);
     tokio::time::advance(hours(14)).await;
     bench.clock.suspend(hours(10));
-    assert_eq!(bench.source.status().state, TokenState::Expired);
+    assert_eq!(bench.source.status().phase, TokenPhase::Expired);
     assert_eq!(bench.get().await.unwrap().status(), 200);
     assert_eq!(bench.api.tokens(), ["one", "two"]);
 }
@@ -285,7 +285,7 @@ async fn t12_five_reasons_for_having_no_token_are_five_errors() {
     bench.source =
         TokenSource::builder(api_key(), Absent(Arc::clone(&person))).clock(bench.clock.wall()).build();
     assert_eq!(kind(&bench.get().await.unwrap_err()), AuthErrorKind::NeverLoggedIn);
-    assert_eq!(bench.source.status().state, TokenState::NeedsHuman);
+    assert_eq!(bench.source.status().phase, TokenPhase::NeedsHuman);
 
     person.notify_one();
     bench.source.login().await.unwrap();

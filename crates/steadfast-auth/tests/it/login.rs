@@ -4,7 +4,7 @@ use http::{HeaderMap, StatusCode};
 use parking_lot::Mutex;
 use steadfast_auth::{
     ApiKey, AuthErrorKind, CodeExchange, Credentials, Gate, GatePermit, IndividualLogin, InvalidSecret,
-    Login, LoginFields, OneTimeCode, TokenSource, TokenState, TotpSecret,
+    Login, LoginFields, OneTimeCode, TokenPhase, TokenSource, TotpSecret,
 };
 use steadfast_spec::{BaseUrl, BoxError, Form, Lane, Zone};
 use tokio::time::Instant;
@@ -53,7 +53,7 @@ async fn a_wrong_login_is_tried_once_more_in_the_next_step_and_then_latches() {
     let codes: Vec<_> =
         bench.logins.seen().iter().map(|seen| seen.form().get("twoFa").unwrap().to_owned()).collect();
     assert_eq!(codes, [totp(START_S / 30), totp(START_S / 30 + 1)]);
-    assert_eq!(bench.source.status().state, TokenState::Latched);
+    assert_eq!(bench.source.status().phase, TokenPhase::Latched);
 
     tokio::time::sleep(hours(100)).await;
     assert_eq!(bench.source.login().await.unwrap_err().kind(), AuthErrorKind::Latched);

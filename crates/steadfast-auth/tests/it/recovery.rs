@@ -8,7 +8,7 @@ use std::sync::{
 use http::StatusCode;
 use steadfast_auth::{
     AuthErrorKind, AuthHeaderLayer, FileStore, MemoryLease, MemoryStore, Record, RefreshLayer, Renewal,
-    StoreError, StoreLease, TokenSource, TokenState, TokenStore,
+    StoreError, StoreLease, TokenPhase, TokenSource, TokenStore,
 };
 use tower::{Layer, ServiceExt};
 
@@ -229,7 +229,7 @@ async fn a_success_that_cannot_be_stored_is_a_success() {
     let source = process(&clock, &logins, store.clone());
     source.login().await.unwrap();
     source.restore().await.unwrap();
-    assert_eq!((source.status().state, source.status().latched), (TokenState::Valid, false));
+    assert_eq!((source.status().phase, source.status().latched), (TokenPhase::Valid, false));
     assert!(source.is_quoted_in("one"));
     source.login().await.unwrap();
     assert!(source.is_quoted_in("two"));

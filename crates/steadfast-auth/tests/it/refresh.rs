@@ -8,7 +8,7 @@ use std::{
 
 use http::StatusCode;
 use steadfast_auth::{
-    AuthErrorKind, AuthHeaderLayer, Cause, RefreshLayer, RefusedHeader, Renewal, TokenSource, TokenState,
+    AuthErrorKind, AuthHeaderLayer, Cause, RefreshLayer, RefusedHeader, Renewal, TokenPhase, TokenSource,
     Unrenewed,
 };
 use steadfast_spec::{
@@ -99,7 +99,7 @@ async fn a_refused_token_is_withdrawn_until_its_renewal_is_there() {
     let _slow = bench.logins.clone().taking(secs(10));
     let first = bench.spawn_get();
     tokio::time::sleep(secs(1)).await;
-    assert_eq!(bench.source.status().state, TokenState::Suspect);
+    assert_eq!(bench.source.status().phase, TokenPhase::Suspect);
     let second = bench.spawn_get();
     tokio::time::sleep(secs(1)).await;
     assert_eq!(bench.api.count(), 2, "the second waits and is not refused");
@@ -257,7 +257,7 @@ async fn a_token_that_was_never_accepted_opens_the_breaker() {
     assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
     let causes = response.extensions().get::<Unrenewed>().unwrap().0.causes().to_vec();
     assert_eq!(causes.first(), Some(&Cause::IpNotWhitelisted));
-    assert_eq!(bench.source.status().state, TokenState::Suspect);
+    assert_eq!(bench.source.status().phase, TokenPhase::Suspect);
 
     // Breaker open: nothing is sent, and no login starts.
     for _ in 0..20 {

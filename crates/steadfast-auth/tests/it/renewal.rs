@@ -2,7 +2,7 @@ use std::sync::{Arc, atomic::Ordering};
 
 use parking_lot::Mutex;
 use steadfast_auth::{
-    AuthErrorKind, Credentials, DailyAt, IndividualLogin, OneTimeCode, Renewal, TokenSource, TokenState,
+    AuthErrorKind, Credentials, DailyAt, IndividualLogin, OneTimeCode, Renewal, TokenPhase, TokenSource,
 };
 use steadfast_spec::{BoxError, ext::TokenGeneration};
 
@@ -57,7 +57,7 @@ async fn a_renewal_that_can_wait_waits_while_an_order_is_in_doubt() {
     tokio::time::sleep(hours(23)).await;
     assert_eq!(bench.get().await.unwrap().status(), 200);
     assert_eq!(bench.logins.count(), 1);
-    assert_eq!(bench.source.status().state, TokenState::Advisory);
+    assert_eq!(bench.source.status().phase, TokenPhase::Advisory);
     clear.store(true, Ordering::Relaxed);
     tokio::time::sleep(secs(31)).await;
     assert_eq!(bench.logins.count(), 2);
@@ -209,13 +209,13 @@ async fn a_clock_that_is_off_or_set_right_later_does_not_move_the_end() {
                 bench.source.observe_date(&headers, now, now);
             }
             tokio::time::advance(hours(20)).await;
-            assert_eq!(bench.source.status().state, TokenState::Valid, "{off_ms} {set_right}");
+            assert_eq!(bench.source.status().phase, TokenPhase::Valid, "{off_ms} {set_right}");
             assert_eq!(bench.get().await.unwrap().status(), 200);
             assert_eq!(bench.logins.count(), 1);
             bench.logins.answer_with([Answer::Token("two")]);
             bench.api.accept(["two"]);
             tokio::time::advance(hours(4) + secs(1)).await;
-            assert_eq!(bench.source.status().state, TokenState::Expired, "{off_ms} {set_right}");
+            assert_eq!(bench.source.status().phase, TokenPhase::Expired, "{off_ms} {set_right}");
             assert_eq!(bench.get().await.unwrap().status(), 200);
             assert!(!bench.api.tokens()[2..].contains(&"one".to_owned()), "{off_ms} {set_right}");
         }

@@ -13,7 +13,7 @@ use std::{
 use parking_lot::Mutex;
 use steadfast_auth::{
     ApiKey, AuthErrorKind, AuthHeaderLayer, Credentials, FileStore, Identity, IndividualLogin, Login,
-    MemoryStore, Record, RefreshLayer, Renewal, StoreError, StoreLease, Stored, TokenSource, TokenState,
+    MemoryStore, Record, RefreshLayer, Renewal, StoreError, StoreLease, Stored, TokenPhase, TokenSource,
     TokenStore, TotpSecret,
 };
 use steadfast_spec::BaseUrl;
@@ -46,7 +46,7 @@ async fn a_restart_takes_the_stored_token_and_logs_in_no_more() {
     for _ in 0..5 {
         let restarted = process(&clock, &logins, store.clone());
         restarted.login().await.unwrap();
-        assert_eq!(restarted.status().state, TokenState::Valid);
+        assert_eq!(restarted.status().phase, TokenPhase::Valid);
         assert_eq!(header(&restarted), "one");
     }
     assert_eq!(logins.count(), 1);
@@ -734,6 +734,6 @@ async fn o10_a_token_that_is_never_accepted_ends_the_wait_and_costs_no_login() {
     assert_eq!(send(&b, &api).await, 401);
     assert_eq!(begun.elapsed().as_secs(), 2);
     assert_eq!(api.tokens(), ["one", "one", "two", "two"]);
-    assert_eq!(b.status().state, TokenState::Suspect, "nothing is sent in vain");
+    assert_eq!(b.status().phase, TokenPhase::Suspect, "nothing is sent in vain");
     assert_eq!(logins.count(), 2, "no login for a token that was never accepted");
 }

@@ -9,7 +9,7 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use indicatif::ProgressBar;
 use steadfast::{
     Client,
-    auth::TokenState,
+    auth::TokenPhase,
     dedup::{OrderEvent, Resolution, Ruling, Settings, Verdict},
 };
 use tokio::{
@@ -338,7 +338,7 @@ impl Replay {
             }
             // The verdict does not say why the list could not be read.
             Placement::Unresolved { reason, candidates, said: None } => {
-                let is_refused = self.client.tokens().status().state == TokenState::Suspect;
+                let is_refused = self.client.tokens().status().phase == TokenPhase::Suspect;
                 let said = is_refused.then(|| TOKEN_REFUSED.to_owned());
                 Placement::Unresolved { reason, candidates, said }
             }

@@ -5,7 +5,7 @@ use std::{
 };
 
 use metrics::{Key, Recorder};
-use steadfast_auth::{TokenSource, TokenState};
+use steadfast_auth::{TokenPhase, TokenSource};
 use steadfast_dedup::{Cause, Confidence, OrderTracker, Reason, Tally};
 use steadfast_limit::{Snapshot, ZoneLimiter};
 use steadfast_spec::{Lane, Zone};
@@ -80,7 +80,7 @@ impl Reading {
             windows: BTreeMap::new(),
             zones: BTreeMap::new(),
             skew_ms: status.clock_offset_ms,
-            usable: matches!(status.state, TokenState::Valid | TokenState::Advisory | TokenState::Mandatory),
+            usable: matches!(status.phase, TokenPhase::Valid | TokenPhase::Advisory | TokenPhase::Mandatory),
             latched: status.latched,
             sessions: status.sessions,
         };

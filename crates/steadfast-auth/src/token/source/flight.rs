@@ -36,25 +36,21 @@ impl Shared {
         if self.found_or_told().await? {
             return Ok(());
         }
-        let docket = Arc::new(self.books.open(self.damaged()).await.map_err(unusable)?);
+        let lease = Arc::new(self.account.open(self.damaged()).await.map_err(unusable)?);
         // Another process that held the lease before may have logged in, or used up the budget.
-        if self.begin(&docket).await? {
+        if self.begin(&lease).await? {
             return Ok(());
         }
-        let before = docket.record().serial();
+        let before = lease.record().serial();
         let mut corrected = self.skew.lock().offset().is_some();
         loop {
-            let attempt = Attempt::of_docket(
-                self.clock.clone(),
-                Arc::clone(&self.skew),
-                corrected,
-                Arc::clone(&docket),
-            );
+            let attempt =
+                Attempt::of_lease(self.clock.clone(), Arc::clone(&self.skew), corrected, Arc::clone(&lease));
             let by = self.correction(corrected);
             tracing::debug!(corrected, "logging in");
             let began = (self.clock.now(), self.aging());
             let failure = match login.attempt(&attempt).await {
-                Ok(grant) => match self.keep(&docket, self.redated(grant, began), before).await {
+                Ok(grant) => match self.keep(&lease, self.redated(grant, began), before).await {
                     Ok(()) => return Ok(()),
                     // The same login would yield the same kind of token again.
                     Err(invalid) => LoginFailure::Misconfigured(invalid.into()),
@@ -62,7 +58,7 @@ impl Shared {
                 Err(failure) => failure,
             };
             let (next, charge) = self.judge(&failure, &*login);
-            self.write_down(&docket, &failure, charge).await;
+            self.write_down(&lease, &failure, charge).await;
             tracing::warn!(failure = failure.as_str(), ?next, "login attempt failed");
             match next {
                 Next::Again { at, other_clock } => {
@@ -104,13 +100,13 @@ impl Shared {
 
     /// Returns what follows the failure, and which budgets it has spent.
     fn judge(&self, failure: &LoginFailure, login: &dyn AnyLogin) -> (Next, Charge) {
-        self.with_life(|life, now| {
+        self.with_token(|token, now| {
             if let LoginFailure::Unknown(_) = failure {
-                life.note_session(now.wall);
+                token.note_session(now.wall);
             }
-            let before = life.policy.spent();
-            let next = life.policy.failed(failure, login.mode(), now.elapsed);
-            let spent = life.policy.spent();
+            let before = token.policy.spent();
+            let next = token.policy.failed(failure, login.mode(), now.elapsed);
+            let spent = token.policy.spent();
             (next, Charge { own: spent.own > before.own, account: spent.account > before.account })
         })
     }

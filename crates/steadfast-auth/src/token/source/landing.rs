@@ -3,7 +3,7 @@ use std::{future::Future, sync::Arc, thread};
 use super::single_flight::{Ended, SingleFlight};
 use crate::{
     error::{AuthError, AuthErrorKind},
-    token::life::Now,
+    token::state::Now,
 };
 
 /// Tells waiting requests how the login ended, even if its task panics or the runtime goes away.
@@ -38,7 +38,7 @@ impl<N: Fn() -> Now> Drop for Landing<N> {
             Some(Err(error)) => self.flight.land(error),
             // A login that panicked would do so again, so it is not tried again soon.
             None if thread::panicking() => {
-                self.flight.lock().life.policy.unanswered((self.now)().elapsed);
+                self.flight.lock().token.policy.unanswered((self.now)().elapsed);
                 self.flight.land(interrupted());
             }
             None => self.flight.interrupt(interrupted(), (self.now)()),

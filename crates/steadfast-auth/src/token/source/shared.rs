@@ -23,10 +23,10 @@ use crate::{
     login::{AnyLogin, Grant, LoginFailure, LoginMode, Refusal, UnknownEnds},
     secret::{ApiKey, InvalidSecret},
     skew::{SkewEstimator, date_ms, unix_ms},
-    store::{Books, Identity, MemoryStore},
+    store::{AccountStore, Identity, MemoryStore},
     token::{
         HumanNeeded, Renewal, Status,
-        life::{AfterRefusal, Life, Now, Tick},
+        state::{AfterRefusal, Now, Tick, TokenState},
     },
 };
 
@@ -35,7 +35,7 @@ pub(crate) struct Shared {
     pub(super) api_key: ApiKey,
     pub(super) login: Option<Arc<dyn AnyLogin>>,
     pub(super) renewal: Renewal,
-    pub(super) books: Books,
+    pub(super) account: AccountStore,
     /// True if other processes use the store too.
     pub(super) shares: bool,
     pub(super) clock: WallClock,
@@ -59,23 +59,23 @@ impl Shared {
         // A given token is never stored; its owner keeps it.
         let store = settings.store.filter(|_| mode != Some(LoginMode::Once));
         let identity = settings.login.as_ref().and_then(|login| login.identity());
-        let books = Books {
+        let account = AccountStore {
             identity: Arc::new(identity.unwrap_or_else(|| Identity::new("", &settings.api_key, ""))),
             clock: settings.clock.clone(),
             store: store.clone().unwrap_or_else(|| Arc::new(MemoryStore::new())),
         };
-        let life = Life::new(renewal, mode);
-        let life = if store.is_some() { life.sharing() } else { life };
+        let token = TokenState::new(renewal, mode);
+        let token = if store.is_some() { token.sharing() } else { token };
         let (start, clocks) = (Instant::now(), Clocks::new(settings.boot, settings.clock.clone()));
         let began = Some(clocks.at(start.into_std())).filter(|began| began.elapsed_by_boot(began).is_some());
         Self {
             api_key: settings.api_key,
             login: settings.login,
             renewal,
-            books,
+            account,
             shares: store.is_some(),
             clock: settings.clock,
-            flight: Arc::new(SingleFlight::new(life, renewal.waiting, Arc::clone(&skew), began.is_none())),
+            flight: Arc::new(SingleFlight::new(token, renewal.waiting, Arc::clone(&skew), began.is_none())),
             skew,
             sample_at: AtomicI64::new(i64::MIN),
             may_renew: settings.may_renew,
@@ -110,13 +110,13 @@ impl Shared {
 
     pub(super) fn is_usable(&self) -> bool {
         let now = self.now();
-        self.flight.lock().life.is_usable(now)
+        self.flight.lock().token.is_usable(now)
     }
 
     /// True while the next login is due after an interrupted one.
     pub(super) fn resumes(&self) -> bool {
         let now = self.now();
-        self.flight.lock().life.resumes_at(now).is_some()
+        self.flight.lock().token.resumes_at(now).is_some()
     }
 
     /// Starts a login on request.
@@ -155,7 +155,7 @@ impl Shared {
     fn surfaces(&self, generation: TokenGeneration) -> AuthError {
         let mut state = self.flight.lock();
         let error = self.why_refused(&state);
-        let help = state.life.calls_for_help(generation.0);
+        let help = state.token.calls_for_help(generation.0);
         drop(state);
         if help {
             tracing::warn!("access token is refused and only a person can renew it");
@@ -170,7 +170,7 @@ impl Shared {
     }
 
     pub(super) fn ask_human(&self) {
-        let within = self.with_life(|life, now| life.left(now));
+        let within = self.with_token(|token, now| token.left(now));
         tracing::warn!(within_s = within.as_secs(), "access token ends soon and only a person can renew it");
         (self.on_human_needed)(HumanNeeded { within });
     }
@@ -185,11 +185,11 @@ impl Shared {
         let offset = self.skew.lock().offset();
         let state = self.flight.lock();
         Status {
-            state: state.life.state(now),
+            phase: state.token.phase(now),
             generation: self.flight.load().as_ref().map(|token| token.generation()),
-            expires_at: state.life.expires().and_then(|e| time_at(e - offset.unwrap_or_default())),
-            latched: state.life.policy.is_latched(),
-            sessions: state.life.sessions(),
+            expires_at: state.token.expires().and_then(|e| time_at(e - offset.unwrap_or_default())),
+            latched: state.token.policy.is_latched(),
+            sessions: state.token.sessions(),
             clock_offset_ms: offset,
         }
     }
@@ -225,9 +225,9 @@ impl Shared {
         Ok(())
     }
 
-    pub(super) fn with_life<T>(&self, act: impl FnOnce(&mut Life, Now) -> T) -> T {
+    pub(super) fn with_token<T>(&self, act: impl FnOnce(&mut TokenState, Now) -> T) -> T {
         let now = self.now();
-        act(&mut self.flight.lock().life, now)
+        act(&mut self.flight.lock().token, now)
     }
 
     pub(super) fn now(&self) -> Now {
@@ -261,12 +261,12 @@ impl Shared {
 
     /// Returns the logins with an unknown end if the next login waits because of them; `None` otherwise.
     fn unknown_ends(&self, refusal: Refusal, state: &State) -> Option<UnknownEnds> {
-        let ready = refusal.ready.filter(|at| state.life.policy.doubted_until() <= Some(*at))?;
-        let count = state.life.policy.unknown().count();
+        let ready = refusal.ready.filter(|at| state.token.policy.doubted_until() <= Some(*at))?;
+        let count = state.token.policy.unknown().count();
         let wait = ready.saturating_sub(self.now().elapsed);
         (count > 0).then(|| UnknownEnds {
             count,
-            why: state.life.policy.why().map(str::to_owned),
+            why: state.token.policy.why().map(str::to_owned),
             next: self.clock.now().checked_add(wait),
             last: None,
         })
@@ -295,7 +295,7 @@ impl Shared {
     }
 
     fn why_refused(&self, state: &State) -> AuthError {
-        if let Some(last) = state.last.as_ref().filter(|_| state.life.policy.is_latched()) {
+        if let Some(last) = state.last.as_ref().filter(|_| state.token.policy.is_latched()) {
             return last.clone();
         }
         AuthError::new(AuthErrorKind::Rejected).with_causes(self.evidence(state).rank())
@@ -308,8 +308,8 @@ impl Shared {
     fn evidence(&self, state: &State) -> Evidence {
         Evidence {
             given: self.is_given(),
-            worked: state.life.has_worked(),
-            sessions: state.life.sessions(),
+            worked: state.token.has_worked(),
+            sessions: state.token.sessions(),
             offset_ms: self.skew.lock().offset(),
         }
     }

@@ -19,7 +19,7 @@ use crate::{
     sync::{ArcSwapOption, AtomicI64, Guard, Mutex, MutexGuard, Sender, channel},
     token::{
         Token,
-        life::{Admission, AfterRefusal, Life, Now, Tick},
+        state::{Admission, AfterRefusal, Now, Tick, TokenState},
     },
 };
 
@@ -43,7 +43,7 @@ pub(crate) struct SingleFlight {
 }
 
 pub(super) struct State {
-    pub(super) life: Life,
+    pub(super) token: TokenState,
     waiting: Vec<Sender<Ended>>,
     // The end of the last login, for requests that come before the next one may start.
     pub(super) last: Option<AuthError>,
@@ -95,13 +95,13 @@ pub(super) struct Holding {
 
 impl SingleFlight {
     pub(super) fn new(
-        life: Life,
+        token: TokenState,
         most_waiting: usize,
         skew: Arc<parking_lot::Mutex<SkewEstimator>>,
         by_wall: bool,
     ) -> Self {
         let state = State {
-            life,
+            token,
             waiting: Vec::new(),
             last: None,
             serial: 0,
@@ -139,7 +139,7 @@ impl SingleFlight {
     /// Decides about a request that needs a token.
     pub(super) fn admit(&self, now: Now, may_renew: bool) -> Step {
         let mut state = self.lock();
-        match state.life.admit(now, may_renew) {
+        match state.token.admit(now, may_renew) {
             Admission::Go => Step::Go { launch: false },
             Admission::GoAndRenew => {
                 self.publish(state);
@@ -160,7 +160,7 @@ impl SingleFlight {
     /// Handles an explicit request for a login. Returns the receiver of its end, and whether the caller launches it.
     pub(super) fn ask(&self, now: Now) -> Result<(Receiver<Ended>, bool), Refusal> {
         let mut state = self.lock();
-        let launch = state.life.ask(now)?;
+        let launch = state.token.ask(now)?;
         let ended = state.wait();
         self.publish(state);
         Ok((ended, launch))
@@ -175,7 +175,7 @@ impl SingleFlight {
         now: Now,
     ) -> (AfterRefusal, Option<Result<Receiver<Ended>, AuthError>>) {
         let mut state = self.lock();
-        let decision = state.life.refused(generation.0, resent, now);
+        let decision = state.token.refused(generation.0, resent, now);
         let joins = matches!(decision, AfterRefusal::Join { .. });
         let ended = joins.then(|| state.join(self.most_waiting));
         self.publish(state);
@@ -185,7 +185,7 @@ impl SingleFlight {
     /// Notes that the service accepted the token. Returns the serial of the account's login that brought it.
     pub(super) fn accepted(&self, generation: TokenGeneration) -> u64 {
         let mut state = self.lock();
-        state.life.accepted(generation.0);
+        state.token.accepted(generation.0);
         let serial = state.serial;
         self.publish(state);
         serial
@@ -193,14 +193,14 @@ impl SingleFlight {
 
     pub(super) fn tick(&self, now: Now, may_renew: bool) -> Tick {
         let mut state = self.lock();
-        let tick = state.life.tick(now, may_renew);
+        let tick = state.token.tick(now, may_renew);
         self.publish(state);
         tick
     }
 
     pub(super) fn reset(&self) {
         let mut state = self.lock();
-        state.life.reset();
+        state.token.reset();
         state.last = None;
         state.resets += 1;
         self.publish(state);
@@ -210,11 +210,11 @@ impl SingleFlight {
     pub(super) fn granted(&self, fetched: Fetched, now: Now) -> Holding {
         let mut state = self.lock();
         let same = self.holds(&fetched.secret, &state);
-        let generation = TokenGeneration(state.life.granted(fetched.issued, fetched.life, same, now));
+        let generation = TokenGeneration(state.token.granted(fetched.issued, fetched.life, same, now));
         if !same {
             self.hold(Token::new(fetched.secret, fetched.header, generation));
         }
-        let sessions = state.life.sessions();
+        let sessions = state.token.sessions();
         state.serial = fetched.serial;
         self.landed(state);
         Holding { generation, same, sessions }
@@ -222,7 +222,7 @@ impl SingleFlight {
 
     /// Returns true if `secret` is the held token.
     pub(super) fn holds(&self, secret: &SecretString, state: &State) -> bool {
-        self.token.load().as_ref().is_some_and(|held| held.is(secret)) && state.life.holds()
+        self.token.load().as_ref().is_some_and(|held| held.is(secret)) && state.token.holds()
     }
 
     /// Publishes a new token. Called under the lock, so that no older token follows it.
@@ -241,17 +241,17 @@ impl SingleFlight {
 
     /// Ends a failed login for all requests that wait for it.
     pub(super) fn land(&self, error: AuthError) {
-        self.end(error, Life::failed);
+        self.end(error, TokenState::failed);
     }
 
     /// Ends a login whose task was dropped. The waiting requests are told, and may wait for the next login.
     pub(super) fn interrupt(&self, error: AuthError, now: Now) {
-        self.end(error, |life| life.interrupted(now));
+        self.end(error, |token| token.interrupted(now));
     }
 
-    fn end(&self, error: AuthError, change: impl FnOnce(&mut Life)) {
+    fn end(&self, error: AuthError, change: impl FnOnce(&mut TokenState)) {
         let mut state = self.lock();
-        change(&mut state.life);
+        change(&mut state.token);
         state.last = Some(error.clone());
         let waiting = state.disembark();
         self.publish(state);
@@ -260,14 +260,13 @@ impl SingleFlight {
 
     /// Publishes changes for readers without the lock.
     pub(super) fn publish(&self, state: MutexGuard<'_, State>) {
-        let life = &state.life;
         let offset = self.skew.lock().offset().filter(|_| self.by_wall).unwrap_or_default();
-        self.carefree_until.store(life.carefree_until().saturating_sub(offset), Ordering::Release);
-        if !life.holds() {
+        self.carefree_until.store(state.token.carefree_until().saturating_sub(offset), Ordering::Release);
+        if !state.token.holds() {
             self.token.store(None);
         }
         if let Some(token) = &*self.token.load() {
-            token.set_withdrawn(life.withdrawn() == Some(token.generation().0));
+            token.set_withdrawn(state.token.withdrawn() == Some(token.generation().0));
         }
     }
 }

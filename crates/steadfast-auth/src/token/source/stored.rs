@@ -12,10 +12,10 @@ use crate::{
     login::{Grant, LoginFailure},
     secret::InvalidSecret,
     skew::unix_ms,
-    store::{Damaged, Docket, Record, Spent, StoreError, StoredToken},
+    store::{Damaged, LoginLease, Record, Spent, StoreError, StoredToken},
     token::{
         Token,
-        life::{Adopted, Now},
+        state::{Adopted, Now},
     },
 };
 
@@ -38,11 +38,11 @@ impl Shared {
     /// Takes over a newer token, failures and sessions from the store. True if there was a newer token.
     pub(super) async fn look(&self) -> Result<bool, StoreError> {
         // A running login reads and writes the record itself.
-        if !self.shares || self.flight.lock().life.is_logging_in() {
+        if !self.shares || self.flight.lock().token.is_logging_in() {
             return Ok(false);
         }
-        let record = self.books.read(self.damaged()).await?;
-        if self.flight.lock().life.is_logging_in() {
+        let record = self.account.read(self.damaged()).await?;
+        if self.flight.lock().token.is_logging_in() {
             return Ok(false);
         }
         Ok(self.take_over(&record))
@@ -53,13 +53,13 @@ impl Shared {
         if !self.shares {
             return Ok(false);
         }
-        let record = self.books.read(self.damaged()).await.map_err(unusable)?;
+        let record = self.account.read(self.damaged()).await.map_err(unusable)?;
         if self.take_over(&record) {
             return Ok(true);
         }
         let now = self.now();
         let mut state = self.flight.lock();
-        let Err(refusal) = state.life.looked(now) else { return Ok(false) };
+        let Err(refusal) = state.token.looked(now) else { return Ok(false) };
         // Under the same lock: later requests belong to the next flight.
         let error = self.explain(refusal, &state);
         let waiting = state.disembark();
@@ -74,14 +74,14 @@ impl Shared {
     }
 
     /// Begins a login under the lease. Returns true if the record has made it unnecessary.
-    pub(super) async fn begin(&self, docket: &Docket) -> Result<bool, AuthError> {
-        self.forgive(docket).await.map_err(unusable)?;
-        if self.take_over(&docket.record()) {
+    pub(super) async fn begin(&self, lease: &LoginLease) -> Result<bool, AuthError> {
+        self.forgive(lease).await.map_err(unusable)?;
+        if self.take_over(&lease.record()) {
             return Ok(true);
         }
         let now = self.now();
         let state = self.flight.lock();
-        match state.life.policy.may_be_asked(now.elapsed) {
+        match state.token.policy.may_be_asked(now.elapsed) {
             Ok(()) => Ok(false),
             Err(refusal) => Err(self.explain(refusal, &state)),
         }
@@ -89,15 +89,20 @@ impl Shared {
 
     /// Stores the token of our own login, then holds it. `before` is the serial that the login began with. If another
     /// process has logged in since, because the lease ran out, its token is the account's.
-    pub(super) async fn keep(&self, docket: &Docket, grant: Grant, before: u64) -> Result<(), InvalidSecret> {
+    pub(super) async fn keep(
+        &self,
+        lease: &LoginLease,
+        grant: Grant,
+        before: u64,
+    ) -> Result<(), InvalidSecret> {
         // A token that cannot stand in a header must not become the account's token.
         self.api_key.header_with(&grant.token)?;
-        docket.settle();
+        lease.settle();
         let now = self.now();
         let issued = unix_ms(grant.sent) + self.skew.lock().offset().unwrap_or_default();
-        let suspected = self.with_life(|life, now| life.suspected().map(|at| now.wall_at(at)));
+        let suspected = self.with_token(|token, now| token.suspected().map(|at| now.wall_at(at)));
         let resets = self.flight.lock().resets;
-        let kept = docket.amend_failures(|record| {
+        let kept = lease.amend_failures(|record| {
             record.suspected = record.suspected.max(suspected);
             record.failures.succeeded();
             record.know();
@@ -122,7 +127,7 @@ impl Shared {
         }
         match kept {
             Ok(Some(theirs)) if self.adopt(&theirs) => Ok(()),
-            Ok(_) => self.granted(grant, docket.record().serial()),
+            Ok(_) => self.granted(grant, lease.record().serial()),
             Err(error) => {
                 tracing::warn!(error = %error, "token cannot be stored: it ends with this process");
                 // The store does not know either that the attempt it has counted was successful.
@@ -133,24 +138,24 @@ impl Shared {
     }
 
     /// Writes down how an attempt failed, and which budgets it has spent.
-    pub(super) async fn write_down(&self, docket: &Docket, failure: &LoginFailure, charge: Charge) {
-        let counted = docket.settle();
+    pub(super) async fn write_down(&self, lease: &LoginLease, failure: &LoginFailure, charge: Charge) {
+        let counted = lease.settle();
         let settle = |count: &mut u32, charged: bool| match (charged, counted.is_some()) {
             (true, false) => *count = count.saturating_add(1),
             (false, true) => *count = count.saturating_sub(1),
             _ => {}
         };
         let unsent = matches!(failure, LoginFailure::NotSent(_) | LoginFailure::Store(_));
-        let (unknown, why, sessions, suspected) = self.with_life(|life, now| {
-            let unknown: Vec<i64> = life.policy.unknown().map(|at| now.wall_at(at)).collect();
-            let suspected = life.suspected().map(|at| now.wall_at(at));
-            (unknown, life.policy.why().map(str::to_owned), life.session_times(), suspected)
+        let (unknown, why, sessions, suspected) = self.with_token(|token, now| {
+            let unknown: Vec<i64> = token.policy.unknown().map(|at| now.wall_at(at)).collect();
+            let suspected = token.suspected().map(|at| now.wall_at(at));
+            (unknown, token.policy.why().map(str::to_owned), token.session_times(), suspected)
         });
         let (own, resets, forgiven, unsaved) = {
             let state = self.flight.lock();
-            (state.life.policy.spent(), state.resets, state.is_forgiven(), state.unsaved)
+            (state.token.policy.spent(), state.resets, state.is_forgiven(), state.unsaved)
         };
-        let written = docket.amend_failures(|record| {
+        let written = lease.amend_failures(|record| {
             let failures = &mut record.failures;
             settle(&mut failures.account, charge.account);
             settle(&mut failures.last.spent, charge.own);
@@ -188,7 +193,7 @@ impl Shared {
 
     /// Writes down the service's verdict on the account's token number `serial`, unless there is a later token.
     pub(super) async fn note_verdict(&self, serial: u64, verdict: Verdict) -> Result<(), StoreError> {
-        let docket = self.books.open_own().await?;
+        let lease = self.account.open_own().await?;
         let note = |token: &mut StoredToken| match verdict {
             Verdict::Accepted => (token.worked, token.refused) = (true, false),
             Verdict::Refused => token.refused = true,
@@ -198,7 +203,7 @@ impl Shared {
             note(&mut token);
             token.serial == serial && (token.worked, token.refused) != before
         };
-        if !docket.record().token.is_some_and(is_news) {
+        if !lease.record().token.is_some_and(is_news) {
             return Ok(());
         }
         let change = |record: &mut Record| {
@@ -206,14 +211,14 @@ impl Shared {
                 note(token);
             }
         };
-        docket.amend(change).await
+        lease.amend(change).await
     }
 
     /// As [`note_verdict`](Shared::note_verdict), for the held token.
     pub(super) async fn note(&self, verdict: Verdict) -> Result<(), StoreError> {
         let held = {
             let state = self.flight.lock();
-            state.life.holds().then_some(state.serial)
+            state.token.holds().then_some(state.serial)
         };
         match held {
             Some(serial) => self.note_verdict(serial, verdict).await,
@@ -225,19 +230,19 @@ impl Shared {
     pub(super) fn tell_reset(self: &Arc<Self>) {
         let shared = Arc::clone(self);
         self.in_background(async move {
-            let docket = shared.books.open(Damaged::BegunAnew).await?;
-            shared.forgive(&docket).await
+            let lease = shared.account.open(Damaged::BegunAnew).await?;
+            shared.forgive(&lease).await
         });
     }
 
     /// Stores a reset that the store does not know of yet. A login that was under way may have done so already.
-    async fn forgive(&self, docket: &Docket) -> Result<(), StoreError> {
+    async fn forgive(&self, lease: &LoginLease) -> Result<(), StoreError> {
         let (resets, forgiven) = {
             let state = self.flight.lock();
             (state.resets, state.is_forgiven())
         };
         if forgiven {
-            docket.amend(Record::forgive).await?;
+            lease.amend(Record::forgive).await?;
             self.flight.lock().told(resets);
         }
         Ok(())
@@ -258,11 +263,11 @@ impl Shared {
     fn take_over(&self, record: &Record) -> bool {
         let now = self.now();
         let mut state = self.flight.lock();
-        state.restore(record, self.books.spent(record), now);
+        state.restore(record, self.account.spent(record), now);
         let newer = record.token.as_ref().filter(|token| state.is_newer(token));
         // A token that was refused on the record is not taken over, even if its age is fine.
         let newer = newer.filter(|token| !token.refused);
-        let newer = newer.filter(|token| state.life.is_worth(token.issued, token.expires(), now)).cloned();
+        let newer = newer.filter(|token| state.token.is_worth(token.issued, token.expires(), now)).cloned();
         self.flight.publish(state);
         newer.is_some_and(|token| self.adopt(&token))
     }
@@ -277,7 +282,7 @@ impl Shared {
         }
         let same = self.flight.holds(&token.secret, &state);
         let adopted = Adopted { issued: token.issued, expires: token.expires(), worked: token.worked };
-        let generation = TokenGeneration(state.life.adopted(&adopted, same, now));
+        let generation = TokenGeneration(state.token.adopted(&adopted, same, now));
         if !same {
             let fresh = Token::new(token.secret.clone(), header, generation);
             if token.worked {
@@ -302,7 +307,7 @@ impl State {
         // again.
         let is_past = |&ms: &i64| ms <= now.wall.saturating_add(HOUR_MS);
         let suspected = record.suspected.filter(is_past).map(|ms| now.elapsed_at(ms));
-        self.life.restore(&record.sessions, suspected, now);
+        self.token.restore(&record.sessions, suspected, now);
         // The store does not know of the reset yet.
         if self.is_forgiven() {
             return;
@@ -312,7 +317,7 @@ impl State {
         let mut unknown: VecDeque<_> = record.unknown.iter().map(elapsed).collect();
         unknown.make_contiguous().sort_unstable();
         let mut why = record.unknown_why.clone();
-        let policy = &mut self.life.policy;
+        let policy = &mut self.token.policy;
         let was_latched = policy.is_latched();
         // Failures that could not be written count in addition to those in the store.
         if self.unsaved {
@@ -347,7 +352,7 @@ impl State {
     /// Returns true if a stored token is of a later login than the held one. A store that was removed restarts its
     /// serials; then the time of issue decides.
     fn is_newer(&self, token: &StoredToken) -> bool {
-        let later = self.life.issued().is_some_and(|issued| token.issued > issued);
+        let later = self.token.issued().is_some_and(|issued| token.issued > issued);
         token.serial > self.serial || (token.serial < self.serial && later)
     }
 }
@@ -361,7 +366,7 @@ mod tests {
     use super::*;
     use crate::{
         login::LoginMode,
-        token::{Renewal, life::Life, source::single_flight::SingleFlight},
+        token::{Renewal, source::single_flight::SingleFlight, state::TokenState},
     };
 
     /// Each may have cost one of the account's sessions, so the shorter list would allow more logins.
@@ -370,16 +375,16 @@ mod tests {
         let now = Now { elapsed: Duration::from_secs(10_000), wall: 10_000_000, aging: 0 };
         let doubts = |n: usize| [9_998_u64, 9_999].into_iter().take(n);
         for (known, written) in [(2, 1), (1, 2), (2, 0), (0, 2)] {
-            let life = Life::new(Renewal::new(), Some(LoginMode::Unattended));
-            let flight = SingleFlight::new(life, 1, Arc::default(), true);
+            let token = TokenState::new(Renewal::new(), Some(LoginMode::Unattended));
+            let flight = SingleFlight::new(token, 1, Arc::default(), true);
             let mut state = flight.lock();
             let own = doubts(known).map(Duration::from_secs).collect();
-            state.life.policy.restore(Spent::default(), own, now.elapsed);
+            state.token.policy.restore(Spent::default(), own, now.elapsed);
             state.unsaved = true;
             let mut record = Record::default();
             record.unknown.extend(doubts(written).map(|s| s.cast_signed() * 1_000));
             state.restore(&record, Spent::default(), now);
-            assert_eq!(state.life.policy.unknown().count(), 2, "{known} known, {written} written");
+            assert_eq!(state.token.policy.unknown().count(), 2, "{known} known, {written} written");
         }
     }
 }

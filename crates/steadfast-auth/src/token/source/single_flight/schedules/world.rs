@@ -26,8 +26,8 @@ use crate::{
     sync::Mutex,
     token::{
         Renewal,
-        life::{AfterRefusal, Life, Now},
         source::landing::Landing,
+        state::{AfterRefusal, Now, TokenState},
     },
 };
 
@@ -79,8 +79,8 @@ impl World {
     }
 
     fn new(login: Login, mistake: Mistake, age_ms: Option<i64>) -> Arc<Self> {
-        let life = Life::new(Renewal::new().daily(None).jitter_seed(7), Some(LoginMode::Unattended));
-        let flight = Arc::new(SingleFlight::new(life, 100, Arc::default(), true));
+        let token = TokenState::new(Renewal::new().daily(None).jitter_seed(7), Some(LoginMode::Unattended));
+        let flight = Arc::new(SingleFlight::new(token, 100, Arc::default(), true));
         let wall = age_ms.unwrap_or_default();
         let now = Now { elapsed: DAY * 2 + Duration::from_millis(wall.unsigned_abs()), wall, aging: wall };
         if age_ms.is_some() {
@@ -120,7 +120,7 @@ impl World {
                 Step::Wait { ended, launch } => {
                     self.launch_if(launch);
                     match self.wait(ended) {
-                        Err(_) if self.flight.lock().life.is_usable(self.now) => return Ok(()),
+                        Err(_) if self.flight.lock().token.is_usable(self.now) => return Ok(()),
                         ended => ended?,
                     }
                 }
@@ -186,7 +186,7 @@ impl World {
         if self.mistake == Mistake::FailureToldToOne {
             mem::forget(landing);
             let mut state = self.flight.lock();
-            state.life.failed();
+            state.token.failed();
             let mut waiting = state.disembark();
             waiting.truncate(1);
             return tell(waiting, &Err(AuthError::new(AuthErrorKind::Latched)));
@@ -207,7 +207,7 @@ impl World {
             Login::Fails => {
                 let failure = LoginFailure::Misconfigured("400".into());
                 let mut state = self.flight.lock();
-                state.life.policy.failed(&failure, LoginMode::Unattended, self.now.elapsed);
+                state.token.policy.failed(&failure, LoginMode::Unattended, self.now.elapsed);
                 drop(state);
                 if self.mistake == Mistake::FailedRenewalDisplaces {
                     self.flight.token.store(None);

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{DAY_MS, Life, Now};
+use super::{DAY_MS, Now, TokenState};
 use crate::login::Refusal;
 
 /// From this age on, an unused token may simply have expired.
@@ -17,7 +17,7 @@ pub(crate) struct Adopted {
 }
 
 /// State that is shared with other processes.
-impl Life {
+impl TokenState {
     /// Marks that other processes may store tokens: a request without a token looks there before it is refused.
     pub(crate) fn sharing(self) -> Self {
         Self { shares: true, ..self }

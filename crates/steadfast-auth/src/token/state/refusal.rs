@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{BETWEEN_PROBES, Breaker, Held, Life, Now};
+use super::{BETWEEN_PROBES, Breaker, Held, Now, TokenState};
 use crate::login::LoginMode;
 
 /// The least time between two logins that were caused by the refusal of a young token.
@@ -23,7 +23,7 @@ pub(crate) enum AfterRefusal {
     Surface,
 }
 
-impl Life {
+impl TokenState {
     /// Handles a 401 to a request that was sent with token `generation`. `resent`: the request had been refused with
     /// another token before.
     ///

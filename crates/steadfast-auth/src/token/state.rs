@@ -5,7 +5,7 @@ use std::{collections::VecDeque, time::Duration};
 
 pub(crate) use self::{refusal::AfterRefusal, sharing::Adopted};
 
-use super::{Renewal, TokenState};
+use super::{Renewal, TokenPhase};
 use crate::{
     error::AuthErrorKind,
     login::{BETWEEN_LOGINS, LoginMode, LoginPolicy, Refusal},
@@ -41,11 +41,11 @@ impl Now {
     }
 }
 
-/// The life of tokens: which one is held, whether it may be used, and when a login starts.
+/// The state of an account's tokens: which one is held, whether it may be used, and when a login starts.
 ///
 /// Pure: events and [`Now`] in, decisions out.
 #[derive(Debug)]
-pub(crate) struct Life {
+pub(crate) struct TokenState {
     renewal: Renewal,
     mode: Option<LoginMode>,
     pub(crate) policy: LoginPolicy,
@@ -114,7 +114,7 @@ pub(crate) enum Tick {
     AskHuman,
 }
 
-impl Life {
+impl TokenState {
     pub(crate) fn new(renewal: Renewal, mode: Option<LoginMode>) -> Self {
         Self {
             renewal,
@@ -354,19 +354,19 @@ impl Life {
         left.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis).unwrap_or_default()
     }
 
-    /// Returns the state for display.
-    pub(crate) fn state(&self, now: Now) -> TokenState {
+    /// Returns the phase for display.
+    pub(crate) fn phase(&self, now: Now) -> TokenPhase {
         let usable = self.held.filter(|h| !h.doubted && !h.is_over(now));
         match (usable, self.held) {
-            (Some(_), _) if self.breaker.is_some() => TokenState::Suspect,
-            (Some(held), _) if self.is_mandatory(held, now) => TokenState::Mandatory,
-            (Some(held), _) if self.is_advisory(held, now) => TokenState::Advisory,
-            (Some(_), _) => TokenState::Valid,
-            (None, _) if self.policy.is_latched() => TokenState::Latched,
-            (None, Some(held)) if !held.is_over(now) => TokenState::Suspect,
-            (None, _) if self.mode == Some(LoginMode::Attended) && !self.flying => TokenState::NeedsHuman,
-            (None, Some(_)) => TokenState::Expired,
-            (None, None) => TokenState::None,
+            (Some(_), _) if self.breaker.is_some() => TokenPhase::Suspect,
+            (Some(held), _) if self.is_mandatory(held, now) => TokenPhase::Mandatory,
+            (Some(held), _) if self.is_advisory(held, now) => TokenPhase::Advisory,
+            (Some(_), _) => TokenPhase::Valid,
+            (None, _) if self.policy.is_latched() => TokenPhase::Latched,
+            (None, Some(held)) if !held.is_over(now) => TokenPhase::Suspect,
+            (None, _) if self.mode == Some(LoginMode::Attended) && !self.flying => TokenPhase::NeedsHuman,
+            (None, Some(_)) => TokenPhase::Expired,
+            (None, None) => TokenPhase::None,
         }
     }
 

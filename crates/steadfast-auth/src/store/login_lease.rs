@@ -15,13 +15,13 @@ const MOST_TRIES: usize = 5;
 
 /// A source's view of its store.
 #[derive(Clone)]
-pub(crate) struct Books {
+pub(crate) struct AccountStore {
     pub(crate) store: Arc<dyn AnyStore>,
     pub(crate) identity: Arc<Identity>,
     pub(crate) clock: WallClock,
 }
 
-impl Books {
+impl AccountStore {
     /// Returns the current record, with what the user's logins by other API keys have spent.
     pub(crate) async fn read(&self, damaged: Damaged) -> Result<Record, StoreError> {
         let mut record = self.read_own(damaged).await?;
@@ -52,13 +52,13 @@ impl Books {
     }
 
     /// Waits for the lease, then reads the current record.
-    pub(crate) async fn open(&self, damaged: Damaged) -> Result<Docket, StoreError> {
-        let mut docket = self.open_with(damaged).await?;
-        let Some((label, store)) = self.user() else { return Ok(docket) };
+    pub(crate) async fn open(&self, damaged: Damaged) -> Result<LoginLease, StoreError> {
+        let mut opened = self.open_with(damaged).await?;
+        let Some((label, store)) = self.user() else { return Ok(opened) };
         let label = label.to_owned();
         // The order of the two leases: the API key's first, the user's second.
         let lease = lease(&*store).await?;
-        let mut record = docket.record();
+        let mut record = opened.record();
         let mut user = User { record: damaged.record(store.load().await)?, lease, store, label };
         record.take_over(&user.record, &user.label);
         let is_bound = record.user.as_ref() == Some(&user.label);
@@ -68,25 +68,25 @@ impl Books {
             // between counts them twice instead of losing them.
             user.write(&record).await?;
         }
-        *docket.record.get_mut() = record;
-        docket.user = Some(tokio::sync::Mutex::new(user));
+        *opened.record.get_mut() = record;
+        opened.user = Some(tokio::sync::Mutex::new(user));
         if binds {
-            docket.amend(|_| ()).await?;
+            opened.amend(|_| ()).await?;
         }
-        Ok(docket)
+        Ok(opened)
     }
 
-    /// As [`open`](Books::open), for changes that are no login and touch no failure. Does not wait for logins by other
+    /// As [`open`](AccountStore::open), for changes that are no login and touch no failure. Does not wait for logins by other
     /// API keys.
-    pub(crate) async fn open_own(&self) -> Result<Docket, StoreError> {
+    pub(crate) async fn open_own(&self) -> Result<LoginLease, StoreError> {
         self.open_with(Damaged::Refused).await
     }
 
-    async fn open_with(&self, damaged: Damaged) -> Result<Docket, StoreError> {
+    async fn open_with(&self, damaged: Damaged) -> Result<LoginLease, StoreError> {
         let lease = lease(&*self.store).await?;
         let record = self.read_own(damaged).await?;
-        Ok(Docket {
-            books: self.clone(),
+        Ok(LoginLease {
+            account: self.clone(),
             lease: tokio::sync::Mutex::new(lease),
             user: None,
             record: Mutex::new(record),
@@ -140,8 +140,8 @@ impl User {
 }
 
 /// A held lease, with the record that it amends.
-pub(crate) struct Docket {
-    books: Books,
+pub(crate) struct LoginLease {
+    account: AccountStore,
     lease: tokio::sync::Mutex<Box<dyn AnyLease>>,
     // `None` if the user is not known, or if the change does not concern the user's record.
     user: Option<tokio::sync::Mutex<User>>,
@@ -150,7 +150,7 @@ pub(crate) struct Docket {
     counted: Mutex<Option<Option<u64>>>,
 }
 
-impl Docket {
+impl LoginLease {
     pub(crate) fn record(&self) -> Record {
         self.record.lock().clone()
     }
@@ -161,7 +161,7 @@ impl Docket {
 
     /// Returns how long this machine's next login has to wait: others behind its address log in too.
     pub(crate) async fn otp_place(&self) -> Duration {
-        let now = unix_ms(self.books.clock.now());
+        let now = unix_ms(self.account.clock.now());
         let place = self.lease.lock().await.otp_place(now).await;
         place.unwrap_or_else(|error| {
             tracing::warn!(error = %error, "logins of other accounts are not known");
@@ -192,13 +192,13 @@ impl Docket {
         self.counted.lock().take()
     }
 
-    /// As [`amend`](Docket::amend), for changes to the failures of these credentials.
+    /// As [`amend`](LoginLease::amend), for changes to the failures of these credentials.
     pub(crate) async fn amend_failures<T>(
         &self,
         change: impl Fn(&mut Record) -> T + Send + Sync,
     ) -> Result<T, StoreError> {
         self.amend(|record| {
-            record.failures.turn_to(&self.books.identity);
+            record.failures.turn_to(&self.account.identity);
             change(record)
         })
         .await
@@ -220,7 +220,7 @@ impl Docket {
             let mut record = self.record.lock().clone();
             let over = record.revision();
             let changed = change(&mut record);
-            self.books.identity.bind_account(&mut record.account);
+            self.account.identity.bind_account(&mut record.account);
             if let Some(user) = &user {
                 record.user = Some(user.label.clone());
             }
@@ -235,7 +235,7 @@ impl Docket {
                 }
                 Err(StoreError::Superseded { .. }) if tries < MOST_TRIES => {
                     tries += 1;
-                    let mut newest = self.books.read_own(Damaged::Refused).await?;
+                    let mut newest = self.account.read_own(Damaged::Refused).await?;
                     if let Some(user) = &user {
                         newest.take_over(&user.record, &user.label);
                     }
@@ -247,8 +247,8 @@ impl Docket {
     }
 }
 
-impl std::fmt::Debug for Docket {
+impl std::fmt::Debug for LoginLease {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Docket").field("record", &*self.record.lock()).finish_non_exhaustive()
+        f.debug_struct("LoginLease").field("record", &*self.record.lock()).finish_non_exhaustive()
     }
 }
