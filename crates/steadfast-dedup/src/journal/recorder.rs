@@ -74,7 +74,7 @@ impl Recorder {
 
     /// Writes those conclusions of `protocol` that must outlive the process.
     pub(crate) fn effect(&self, effect: &Effect, protocol: &OrderProtocol) {
-        let day = protocol.epoch;
+        let day = protocol.day();
         match effect {
             Effect::Seen { session, order_ids, complete } => {
                 let mut chunks = order_ids.chunks(IDS).peekable();

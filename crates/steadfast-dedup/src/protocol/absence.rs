@@ -15,8 +15,10 @@ use crate::{
     protocol::{
         attempt::{Attempt, AttemptState, Never},
         event::{Effect, OrderEvent},
+        fidelity::ListFidelity,
         intent::{Finding, Intent, Phase},
-        order_protocol::{Calibration, OrderProtocol},
+        keys::KeyIntents,
+        order_protocol::OrderProtocol,
         resolution::Reason,
     },
 };
@@ -25,7 +27,7 @@ impl OrderProtocol {
     /// True if all evidence says, at this moment, that no order of the intent exists.
     pub(crate) fn is_absent(&self, intent: &Intent) -> bool {
         self.has_looked(intent)
-            && !self.is_tainted(&intent.key)
+            && !self.is_blocked(&intent.key)
             && self.intent_strict(intent).next().is_none()
             && !self.is_vetoed(intent)
             && !self.may_be_a_twins_find(intent)
@@ -38,14 +40,14 @@ impl OrderProtocol {
         if !self.has_endless {
             return false;
         }
-        let finished = self.keys.get(&intent.key).into_iter().flat_map(|key| &key.finished);
+        let finished = self.keys.get(&intent.key).into_iter().flat_map(KeyIntents::finished);
         finished.filter_map(|number| self.intents.get(number)).any(|twin| {
             let endless = |attempt: &Attempt| {
                 matches!(attempt.state, AttemptState::Doubt { never: Some(Never::Opaque), .. })
             };
             let Some(Finding::Recovered { order_id, .. }) = twin.finding() else { return false };
             twin.order == intent.order
-                && twin.epoch == self.epoch
+                && twin.epoch == self.time.day()
                 && twin.attempts.iter().any(endless)
                 && self.book.first_seen(order_id).is_some_and(|seen| intent.could_own(seen))
         })
@@ -56,7 +58,7 @@ impl OrderProtocol {
         let limit = self.settings.max_age(intent.order.order_type());
         intent
             .first_sent()
-            .is_some_and(|sent| at.saturating_add(self.slept).saturating_sub(sent.aging) <= limit)
+            .is_some_and(|sent| at.saturating_add(self.time.slept()).saturating_sub(sent.aging) <= limit)
     }
 
     /// True if this is another send of a market order whose first send is too long ago: the price may have moved.
@@ -65,7 +67,7 @@ impl OrderProtocol {
     pub(crate) fn is_stale(&self, intent: &Intent) -> bool {
         matches!(intent.order.order_type(), OrderType::Market | OrderType::StopMarket)
             && intent.first_left().is_some_and(|sent| {
-                let age = self.aging().saturating_sub(sent.aging);
+                let age = self.time.aging().saturating_sub(sent.aging);
                 age > self.settings.max_age(intent.order.order_type())
             })
     }
@@ -116,12 +118,12 @@ impl OrderProtocol {
 
     /// True if the list of the intent's own session can be read, even if that session is over.
     fn can_look(&self, intent: &Intent) -> bool {
-        intent.session().is_some_and(|session| self.readable.contains(&session))
+        intent.session().is_some_and(|session| self.sessions.can_read(session))
     }
 
     /// True if a send now would go in another session than the intent's.
     fn has_changed_session(&self, intent: &Intent) -> bool {
-        self.session.is_some_and(|now| intent.session().is_some_and(|then| then != now))
+        self.sessions.current().is_some_and(|now| intent.session().is_some_and(|then| then != now))
     }
 
     fn has_looked_elsewhere(&self, intent: &Intent) -> bool {
@@ -131,10 +133,7 @@ impl OrderProtocol {
 
     fn is_settled(&self, intent: &Intent, evidence: LogicalTime) -> bool {
         if self.rules.cohort {
-            return self
-                .keys
-                .get(&intent.key)
-                .is_some_and(|key| key.unsettled == 0 && key.last_settled < evidence);
+            return self.keys.get(&intent.key).is_some_and(|key| key.is_settled_before(evidence));
         }
         is_settled_itself(intent, evidence)
     }
@@ -168,12 +167,12 @@ impl OrderProtocol {
 
     /// Checks whether our orders would be recognised in a list.
     pub(crate) fn recognises_orders(&self) -> Result<(), Reason> {
-        match self.calibration {
+        match self.fidelity.of_lists() {
             // If one order of ours is listed under another instrument, the next may be too.
-            Calibration::Unlike => Err(Reason::Uncalibrated),
-            Calibration::Failed if self.settings.positive_control => Err(Reason::Uncalibrated),
-            Calibration::Untested if self.settings.positive_control => Err(Reason::NoPositiveControl),
-            Calibration::Untested | Calibration::Recognised | Calibration::Failed => Ok(()),
+            ListFidelity::Unlike => Err(Reason::Uncalibrated),
+            ListFidelity::Failed if self.settings.positive_control => Err(Reason::Uncalibrated),
+            ListFidelity::Untested if self.settings.positive_control => Err(Reason::NoPositiveControl),
+            ListFidelity::Untested | ListFidelity::Recognised | ListFidelity::Failed => Ok(()),
         }
     }
 
@@ -182,10 +181,10 @@ impl OrderProtocol {
             return Err(Reason::AcceptedUnknownId);
         }
         self.recognises_orders()?;
-        let barred = self.is_tainted(&intent.key)
+        let barred = self.is_blocked(&intent.key)
             || intent.never().is_some()
             || !intent.caller_waits
-            || !self.is_young(intent, self.now)
+            || !self.is_young(intent, self.time.now())
             || intent.reopened
             || intent.at_midnight
             || self.has_changed_session(intent)

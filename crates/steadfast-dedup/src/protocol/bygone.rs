@@ -14,28 +14,20 @@ use crate::{
         attempt::Attempt,
         event::{Effect, OrderEvent},
         intent::{Finding, Intent},
-        order_protocol::{OrderProtocol, ReadStart},
+        order_protocol::OrderProtocol,
+        reads::ReadStart,
         resolution::Reason,
         schedule,
+        watches::LastLook,
     },
     settings::policy::OrdersScope,
 };
 
-/// When the list of a past session was read.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct OwnLook {
-    last: Option<Duration>,
-    /// Whether that read failed.
-    failed: bool,
-    /// One more is wanted before the account is released.
-    wanted: bool,
-}
-
 impl OrderProtocol {
     /// Returns since when each order sent in this session is watched for.
     fn watched_in(&self, session: Session) -> impl Iterator<Item = Duration> {
-        self.watches.iter().filter_map(move |(number, &since)| {
-            self.intents.get(number)?.was_sent_in(session).then_some(since)
+        self.watches.iter().filter_map(move |(number, since)| {
+            self.intents.get(&number)?.was_sent_in(session).then_some(since)
         })
     }
 
@@ -44,20 +36,13 @@ impl OrderProtocol {
         self.watched_in(session).next().is_some()
     }
 
-    /// Returns the past sessions whose lists can still be read.
-    fn bygone(&self) -> impl Iterator<Item = Session> {
-        self.session
-            .into_iter()
-            .flat_map(|now| self.readable.iter().copied().filter(move |&session| session != now))
-    }
-
     /// Returns when the next watch of a past session's list is due, and of which session.
     pub(crate) fn next_own_look(&self) -> Option<(Duration, Session)> {
         let next = |session| {
-            let look = self.own_looks.get(&session).copied().unwrap_or_default();
+            let look = self.watches.own_look(session);
             // Until the session was over, its lists were read anyway.
             let before = self.book.session(session).and_then(|book| book.complete_at);
-            let last = look.last.or(before.map(|at| at.saturating_sub(self.slept)));
+            let last = look.last.or(before.map(|at| at.saturating_sub(self.time.slept())));
             let due = |since: Duration| {
                 let late = schedule::late_look(since.saturating_add(self.settings.lateness));
                 let watch = schedule::next_watch(since, last, look.failed);
@@ -70,24 +55,35 @@ impl OrderProtocol {
                 Some(last) => due.max(schedule::next_try(last)),
                 None => due,
             };
-            Some((if look.wanted { self.now.max(self.refusals_show()) } else { due }, session))
+            Some((if look.wanted { self.time.now().max(self.refusals_show()) } else { due }, session))
         };
-        self.bygone().filter_map(next).min()
+        self.sessions.bygone().filter_map(next).min()
+    }
+
+    /// Asks for the last reads of a shutdown, if there is anything to read for.
+    pub(crate) fn want_last_look(&mut self) {
+        let now = self.time.now();
+        let is_due = !self.watches.is_empty()
+            || self.watches.believed().is_some()
+            || self.awaits_audit()
+            || self.rejections_show().is_some();
+        self.watches.set_last_look(is_due.then_some(LastLook { since: now, due: now }));
+        self.want_own_looks();
     }
 
     /// Asks for one more read of each past session with watched orders.
-    pub(crate) fn want_own_looks(&mut self) {
-        let watched: Vec<_> = self.bygone().filter(|&session| self.is_watched_in(session)).collect();
+    fn want_own_looks(&mut self) {
+        let watched: Vec<_> = self.sessions.bygone().filter(|&session| self.is_watched_in(session)).collect();
         for session in watched {
-            self.own_looks.entry(session).or_default().wanted = true;
+            self.watches.want_own_look(session);
         }
     }
 
     /// True while such a read is due.
     pub(crate) fn awaits_own_looks(&self) -> bool {
-        self.bygone().any(|session| {
-            self.own_looks.get(&session).is_some_and(|look| look.wanted) && self.is_watched_in(session)
-        })
+        self.sessions
+            .bygone()
+            .any(|session| self.watches.own_look(session).wanted && self.is_watched_in(session))
     }
 
     /// Notes the end of a read of a past session's list; `looked`: it brought a list.
@@ -95,26 +91,26 @@ impl OrderProtocol {
         let tried = match started {
             Some(start) => vec![(start.session, start.at)],
             // A refusal of this read may refuse each of them as fast.
-            None => self.bygone().map(|session| (session, self.now)).collect(),
+            None => self.sessions.bygone().map(|session| (session, self.time.now())).collect(),
         };
         for (session, at) in tried {
-            self.own_looks.insert(session, OwnLook { last: Some(at), failed: !looked, wanted: false });
+            self.watches.end_own_look(session, at, looked);
         }
     }
 
     /// Confirms refusals by a valid list of this session: an order that it lacks and that cannot be late was refused.
     pub(crate) fn confirm_refusals(&mut self, session: Session, aging: Duration) {
         let (intents, lateness) = (&self.intents, self.settings.lateness);
-        self.unconfirmed.retain(|number| {
-            intents.get(number).and_then(Intent::last_refused).is_some_and(|(sent_in, sent)| {
-                sent_in != session || aging < sent.aging.saturating_add(lateness)
+        self.watches.confirm(|number| {
+            intents.get(&number).and_then(Intent::last_refused).is_none_or(|(sent_in, sent)| {
+                sent_in == session && aging >= sent.aging.saturating_add(lateness)
             })
         });
     }
 
     /// Reports refusals that cannot be confirmed any more: the day ends, or the last look of a shutdown has failed.
     pub(crate) fn tell_unconfirmed(&mut self, out: &mut Vec<Effect>) {
-        for number in std::mem::take(&mut self.unconfirmed) {
+        for number in self.watches.take_unconfirmed() {
             self.tell_unconfirmed_one(number, out);
         }
     }
@@ -133,27 +129,26 @@ impl OrderProtocol {
 
     /// Withdraws refusals that can never be confirmed.
     pub(crate) fn doubt_unconfirmed(&mut self, out: &mut Vec<Effect>) {
-        let Some(now) = self.session.filter(|_| !self.unconfirmed.is_empty()) else { return };
+        let Some(now) = self.sessions.current().filter(|_| !self.watches.unconfirmed().is_empty()) else {
+            return;
+        };
         if self.settings.orders_scope != OrdersScope::Session {
-            return self.unconfirmed.clear();
+            return drop(self.watches.take_unconfirmed());
         }
         let is_lost = |number: &&IntentNo| {
             let refused = self.intents.get(number).and_then(Intent::last_refused);
-            refused.is_none_or(|(session, _)| session != now && !self.readable.contains(&session))
+            refused.is_none_or(|(session, _)| session != now && !self.sessions.can_read(session))
         };
-        let lost: Vec<_> = self.unconfirmed.iter().filter(is_lost).copied().collect();
+        let lost: Vec<_> = self.watches.unconfirmed().iter().filter(is_lost).copied().collect();
         for number in lost {
-            self.unconfirmed.remove(&number);
+            self.watches.end_confirmation(number);
             if !self.tell_unconfirmed_one(number, out) {
                 continue;
             }
             let Some(key) = self.intents.get(&number).map(|intent| intent.key.clone()) else { continue };
-            if let Some(book) = self.keys.get_mut(&key) {
-                book.finished.remove(&number);
-                book.refused.remove(&number);
-            }
+            self.keys.reopen_refused(&key, number);
             self.finished.retain(|&other| other != number);
-            self.watches.remove(&number);
+            self.watches.unwatch(number);
             self.refused.insert(number);
             self.doubt_refused(number, out);
             self.finish_unresolved(number, Reason::SessionChanged, out);

@@ -8,7 +8,7 @@ use std::{cell::LazyCell, collections::BTreeMap};
 use crate::{
     numbers::IntentNo,
     protocol::{
-        attempt::Attempt, intent::Intent, key::Key, listed_orders::Fresh, matcher,
+        attempt::Attempt, intent::Intent, key::Key, keys::KeyIntents, listed_orders::Fresh, matcher,
         order_protocol::OrderProtocol, resolution::Reason,
     },
     settings::policy::{AccountMode, OrdersScope},
@@ -132,7 +132,7 @@ impl OrderProtocol {
     // order counts, because it may have been placed all the same.
     fn is_contested(&self, intent: &Intent, fresh: &Fresh) -> bool {
         self.rules.told_apart
-            && self.keys.get(&intent.key).is_some_and(|key| key.mixed)
+            && self.keys.get(&intent.key).is_some_and(KeyIntents::is_mixed)
             && self.standing_of(&intent.key).chain(self.refused_of(&intent.key)).any(|(_, other)| {
                 other.could_own(fresh.first_seen)
                     && other.order != intent.order
@@ -185,8 +185,8 @@ impl OrderProtocol {
     }
 
     pub(crate) fn dead_of(&self, key: &Key) -> impl Iterator<Item = (IntentNo, &Intent)> {
-        let finished = self.keys.get(key).into_iter().flat_map(|key| key.dead.iter().copied());
+        let finished = self.keys.get(key).into_iter().flat_map(|key| key.dead().iter().copied());
         let intents = finished.filter_map(|number| Some((number, self.intents.get(&number)?)));
-        intents.filter(|(_, intent)| intent.epoch == self.epoch && intent.is_presumed_dead())
+        intents.filter(|(_, intent)| intent.epoch == self.time.day() && intent.is_presumed_dead())
     }
 }

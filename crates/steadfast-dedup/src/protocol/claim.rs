@@ -15,6 +15,7 @@ use crate::{
         event::Effect,
         intent::{Fault, Finding, Intent},
         key::Key,
+        keys::KeyIntents,
         listed_orders::Fresh,
         matcher,
         order_protocol::OrderProtocol,
@@ -156,12 +157,12 @@ impl OrderProtocol {
         }
         Some(match self.settings.account_mode {
             _ if self.awaits_its_own(number, intent, fresh) => return None,
-            _ if self.is_tainted_for(key, intent, fresh) => Claim::Barred(Reason::Tainted),
+            _ if self.is_blocked_for(key, intent, fresh) => Claim::Barred(Reason::Tainted),
             // The order may be one that a wrong answer gave to another intent, and the listed one a stranger's.
             _ if self.is_disputed_exactly(intent) => Claim::Barred(Reason::NearMatch),
             AccountMode::Shared => Claim::Barred(Reason::AmbiguousOwner),
             // An order that is listed today may have been listed yesterday.
-            AccountMode::Exclusive if intent.epoch != self.epoch => Claim::Barred(Reason::EpochChanged),
+            AccountMode::Exclusive if intent.epoch != self.time.day() => Claim::Barred(Reason::EpochChanged),
             AccountMode::Exclusive if !intent.has_baseline => Claim::Barred(Reason::NoBaseline),
             AccountMode::Exclusive if self.rules.oldest_first && self.may_own_an_older(intent, fresh) => {
                 return None;
@@ -177,7 +178,7 @@ impl OrderProtocol {
             return Alternative::Contradiction;
         }
         let settles = intent.doubt.as_ref().map(|doubt| doubt.base.saturating_add(self.settings.lateness));
-        let young = self.is_young(intent, settles.unwrap_or_default().max(self.now));
+        let young = self.is_young(intent, settles.unwrap_or_default().max(self.time.now()));
         if young && self.resend_allowed(intent).is_ok() { Alternative::Resend } else { Alternative::Report }
     }
 
@@ -219,7 +220,7 @@ impl OrderProtocol {
     /// Returns how long after the lateness base an intent's order is seen.
     pub(crate) fn lag(&self, number: IntentNo) -> Duration {
         let doubt = self.intents.get(&number).and_then(|intent| intent.doubt.as_ref());
-        doubt.map_or(Duration::ZERO, |doubt| self.now.saturating_sub(doubt.base))
+        doubt.map_or(Duration::ZERO, |doubt| self.time.now().saturating_sub(doubt.base))
     }
 
     /// True if another attempt in flight was sent before the order was seen: its answer may name it.
@@ -242,17 +243,18 @@ impl OrderProtocol {
     }
 
     /// True if an earlier order of the key ended without certainty whether it exists.
-    pub(crate) fn is_tainted(&self, key: &Key) -> bool {
-        self.keys.get(key).is_some_and(|key| !key.tainting.is_empty())
+    pub(crate) fn is_blocked(&self, key: &Key) -> bool {
+        self.keys.get(key).is_some_and(|key| key.blocked_since().is_some())
     }
 
     /// True if a listed order may belong to an intent that ended without certainty.
     ///
     /// For an intent that was sent after that end, this is any order; for others, the orders that both could own.
-    fn is_tainted_for(&self, key: &Key, intent: &Intent, fresh: &Fresh) -> bool {
-        let Some(book) = self.keys.get(key).filter(|book| !book.tainting.is_empty()) else { return false };
-        let later = intent.first_sent().is_some_and(|sent| sent.seq > book.tainted);
-        let mut others = book.tainting.iter().filter_map(|number| self.intents.get(number));
+    fn is_blocked_for(&self, key: &Key, intent: &Intent, fresh: &Fresh) -> bool {
+        let Some(its) = self.keys.get(key) else { return false };
+        let Some(since) = its.blocked_since() else { return false };
+        let later = intent.first_sent().is_some_and(|sent| sent.seq > since);
+        let mut others = its.blockers().iter().filter_map(|number| self.intents.get(number));
         later
             || others.any(|other| {
                 other.could_own(fresh.first_seen) && matcher::strict(&fresh.record, &other.order)
@@ -264,7 +266,7 @@ impl OrderProtocol {
     }
 
     pub(crate) fn live_of(&self, key: &Key) -> impl Iterator<Item = (IntentNo, &Intent)> {
-        let live = self.keys.get(key).map_or(&[][..], |key| &key.live);
+        let live = self.keys.get(key).map_or(&[][..], KeyIntents::live);
         live.iter().filter_map(|&number| self.intents.get(&number).map(|intent| (number, intent)))
     }
 

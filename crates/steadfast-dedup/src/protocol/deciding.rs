@@ -1,14 +1,14 @@
 //! How intents end, and days.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 use crate::{
     numbers::{IntentNo, TradingDay},
     protocol::{
         event::{Effect, OrderEvent},
         intent::{Finding, Intent, Phase},
-        key::Key,
-        order_protocol::{Calibration, KeyBook, OrderProtocol, Snapshot},
+        keys::{Ended, Overnight},
+        order_protocol::OrderProtocol,
         resolution::{Reason, Unresolved},
     },
 };
@@ -22,11 +22,8 @@ const ORPHANED: Duration = Duration::from_secs(120);
 impl OrderProtocol {
     // Identifiers may be used again and lists start empty, so nothing of yesterday proves anything today. Days never
     // go back: each ends once.
-    pub(crate) fn begin_epoch(&mut self, epoch: TradingDay, out: &mut Vec<Effect>) {
-        if epoch <= self.epoch {
-            return;
-        }
-        let ended = std::mem::replace(&mut self.epoch, epoch);
+    pub(crate) fn begin_day(&mut self, day: TradingDay, out: &mut Vec<Effect>) {
+        let Some(ended) = self.time.begin_day(day) else { return };
         self.tell_unconfirmed(out);
         // Intents that were decided just now are kept a day longer: their callers may not have asked yet.
         self.intents.retain(|_, intent| intent.finding().is_none() || intent.epoch == ended);
@@ -42,56 +39,29 @@ impl OrderProtocol {
         let intents = &self.intents;
         // An order refused shortly before midnight may be listed today. It bars no others, as it did not on its own
         // day.
-        let may_be_listed = |number: &IntentNo| {
-            let told = self.watches.get(number).copied().unwrap_or_default();
-            let is_near = told.saturating_add(self.settings.lateness) > self.now;
-            let refused = intents.get(number).filter(|it| it.finding() == Some(&Finding::Refused));
+        let may_be_listed = |number: IntentNo| {
+            let told = self.watches.since(number).unwrap_or_default();
+            let is_near = told.saturating_add(self.settings.lateness) > self.time.now();
+            let refused = intents.get(&number).filter(|it| it.finding() == Some(&Finding::Refused));
             refused.is_some_and(|intent| intent.at_midnight || is_near)
         };
         // Where no transport reports the end of a connection, an order found absent may arrive late too.
-        let may_arrive = |number: &IntentNo| {
-            let told = self.watches.get(number).copied().unwrap_or_default();
-            let absent = intents.get(number).is_some_and(Intent::was_told_absent);
-            absent && told.saturating_add(ORPHANED) > self.now
+        let may_arrive = |number: IntentNo| {
+            let told = self.watches.since(number).unwrap_or_default();
+            let absent = intents.get(&number).is_some_and(Intent::was_told_absent);
+            absent && told.saturating_add(ORPHANED) > self.time.now()
         };
         self.names.retain(|_, number| intents.contains_key(number));
         self.book = std::mem::take(&mut self.book).next_day();
-        let (mut overnight, mut watched) = (BTreeSet::new(), BTreeSet::new());
-        for key in self.keys.values_mut() {
-            let (live, line) = (std::mem::take(&mut key.live), std::mem::take(&mut key.line));
-            // An order lost so shortly before midnight may be listed today.
-            let mut tainting = std::mem::take(&mut key.tainting);
-            tainting.retain(|number| intents.get(number).is_some_and(Intent::is_unsettled));
-            overnight.extend(tainting.iter().copied());
-            let absent = std::mem::take(&mut key.finished);
-            let absent = absent.into_iter().filter(|number| may_arrive(number));
-            let mut refused = std::mem::take(&mut key.refused);
-            refused.retain(may_be_listed);
-            let told: BTreeSet<_> = refused.iter().copied().chain(absent).collect();
-            watched.extend(told.iter().copied());
-            let finished = tainting.union(&told).copied().collect();
-            // Orders in flight may differ from those still to come.
-            let (mixed, tainted) = (!live.is_empty(), key.tainted);
-            *key = KeyBook { live, line, mixed, finished, refused, tainting, tainted, ..KeyBook::default() };
-        }
-        self.watches.retain(|number, _| overnight.contains(number) || watched.contains(number));
-        overnight.iter().for_each(|&number| self.block_over_midnight(number));
-        self.keep_unsettled(&overnight);
-        self.keys.retain(|_, key| !key.live.is_empty() || !key.line.is_empty() || !key.finished.is_empty());
-        self.day_began = Some(self.now);
-        self.session = None;
-        self.mismatched.clear();
+        let is_unsettled = |number| intents.get(&number).is_some_and(Intent::is_unsettled);
+        let Overnight { blockers, told } = self.keys.begin_day(is_unsettled, may_be_listed, may_arrive);
+        self.watches.begin_day(|number| blockers.contains(&number) || told.contains(&number));
+        blockers.iter().for_each(|&number| self.block_over_midnight(number));
+        self.sessions.leave();
+        self.fidelity.begin_day();
         self.rejected.clear();
         self.rejected_at = None;
-        self.believed.clear();
-        self.own_looks.clear();
-        self.snapshot = Snapshot::Unknown;
-        self.baseline_failed = (0, self.now);
-        self.day_ends = None;
-        // How a service spells instruments does not change overnight.
-        if self.calibration != Calibration::Unlike {
-            self.calibration = Calibration::Untested;
-        }
+        self.reads.forget_baseline(self.time.now());
     }
 
     pub(crate) fn finish(&mut self, number: IntentNo, finding: Finding, out: &mut Vec<Effect>) {
@@ -116,7 +86,7 @@ impl OrderProtocol {
         }
         intent.phase = Phase::Finished(finding);
         let key = intent.key.clone();
-        let tainting = match intent.finding() {
+        let blocks = match intent.finding() {
             // Of yesterday's orders, only a late one can be listed today.
             Some(Finding::Unresolved(Unresolved { reason: Reason::EpochChanged, .. })) => {
                 intent.is_unsettled()
@@ -124,33 +94,21 @@ impl OrderProtocol {
             Some(Finding::Unresolved(unresolved)) => !unresolved.reason.is_absence(),
             _ => false,
         };
-        let (dead, refused) = (intent.is_presumed_dead(), intent.was_told_refused());
-        let epoch_changed = intent.epoch != self.epoch;
-        self.retire(&key, number);
+        let (is_dead, is_refused) = (intent.is_presumed_dead(), intent.was_told_refused());
+        let day_over = intent.epoch != self.time.day();
+        self.keys.retire(&key, number);
         self.leave_line(number, out);
         self.searches.remove(&number);
         self.refused.remove(&number);
         self.unsent.remove(&number);
-        let ended = self.tick();
-        let book = self.keys.entry(key).or_default();
-        book.finished.insert(number);
-        if dead {
-            book.dead.insert(number);
-        }
-        if refused {
-            book.refused.insert(number);
-        }
-        if tainting {
-            if book.tainting.is_empty() {
-                book.tainted = ended;
-            }
-            book.tainting.insert(number);
-            if epoch_changed {
-                self.block_over_midnight(number);
-            }
+        let ended = self.time.tick();
+        let blocks_since = blocks.then_some(ended);
+        self.keys.finish(&key, number, Ended { is_dead, is_refused, blocks_since });
+        if blocks && day_over {
+            self.block_over_midnight(number);
         }
         if watched {
-            self.watches.insert(number, self.now);
+            self.watches.watch(number, self.time.now());
         }
         out.push(Effect::Decided(number));
         if self.intents.get(&number).and_then(Intent::finding) == Some(&Finding::Rejected) {
@@ -163,7 +121,7 @@ impl OrderProtocol {
                 break;
             }
             let Some(oldest) = self.finished.pop_front() else { break };
-            // Keep intents whose order may still appear, and those that taint their key.
+            // Keep intents whose order may still appear, and those that block their key.
             if self.is_still_needed(oldest) {
                 self.finished.push_back(oldest);
             } else {
@@ -185,31 +143,18 @@ impl OrderProtocol {
 
     fn is_still_needed(&self, number: IntentNo) -> bool {
         let key = self.intents.get(&number).and_then(|intent| self.keys.get(&intent.key));
-        key.is_some_and(|key| key.tainting.contains(&number))
-            || self.unsettled.iter().any(|(_, attempt)| attempt.intent == number)
+        key.is_some_and(|key| key.blockers().contains(&number)) || self.keys.settles_at(number).is_some()
     }
 
     fn drop_finished(&mut self, number: IntentNo) {
         let Some(intent) = self.intents.remove(&number) else { return };
-        self.watches.remove(&number);
-        if let Some(key) = self.keys.get_mut(&intent.key) {
-            key.finished.remove(&number);
-            key.dead.remove(&number);
-            key.refused.remove(&number);
-            key.tainting.remove(&number);
-        }
+        self.watches.unwatch(number);
+        self.keys.forget(&intent.key, number);
         // A name may be used again on the next day: by now it may be another intent's.
         if let Some(name) = &intent.name
             && self.names.get(name) == Some(&number)
         {
             self.names.remove(name);
-        }
-    }
-
-    /// Removes an intent from the live ones of its key.
-    pub(crate) fn retire(&mut self, key: &Key, number: IntentNo) {
-        if let Some(key) = self.keys.get_mut(key) {
-            key.live.retain(|&other| other != number);
         }
     }
 }
@@ -224,6 +169,7 @@ mod tests {
     use crate::{
         numbers::Session,
         protocol::event::{Answer, Event},
+        protocol::key::Key,
         settings::Settings,
     };
 
@@ -314,7 +260,7 @@ mod tests {
         for n in 2..100 {
             place(&mut protocol, IntentNo(n), None);
         }
-        assert!(protocol.intents.contains_key(&lost) && protocol.keys[&key].tainting.contains(&lost));
+        assert!(protocol.intents.contains_key(&lost) && protocol.is_blocked(&key));
         assert!(protocol.intents.len() <= 10, "the others are");
     }
 

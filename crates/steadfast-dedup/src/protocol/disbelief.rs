@@ -22,8 +22,10 @@ use crate::{
         key::Key,
         listed_orders::Fresh,
         matcher,
-        order_protocol::{LastLook, OrderProtocol, ReadStart},
+        order_protocol::OrderProtocol,
+        reads::ReadStart,
         schedule,
+        watches::LastLook,
     },
     settings::policy::ListShows,
 };
@@ -31,8 +33,8 @@ use crate::{
 impl OrderProtocol {
     /// Searches for the order of an intent whose answer or claim is contradicted; it is never sent again.
     pub(crate) fn disbelieve(&mut self, number: IntentNo) {
-        let (now, lateness, works) = (self.now, self.settings.lateness, self.settings.gateway_timeout);
-        let today = self.epoch;
+        let (now, lateness, works) = (self.time.now(), self.settings.lateness, self.settings.gateway_timeout);
+        let today = self.time.day();
         let Some(intent) = self.intents.get_mut(&number).filter(|intent| intent.epoch == today) else {
             return;
         };
@@ -56,16 +58,12 @@ impl OrderProtocol {
                 | AttemptState::Void => {}
             }
         }
-        let key = self.keys.entry(intent.key.clone()).or_default();
-        key.unsettled += doubted.len();
-        if !key.live.contains(&number) {
-            key.live.push(number);
+        for (settles, attempt) in doubted {
+            self.keys.unsettle(&intent.key, attempt, settles);
         }
-        key.finished.remove(&number);
-        key.dead.remove(&number);
-        self.unsettled.extend(doubted);
+        self.keys.reopen(&intent.key, number);
         self.finished.retain(|&other| other != number);
-        self.watches.remove(&number);
+        self.watches.unwatch(number);
         self.book.show_again();
         self.tally.lose(Answer::Status(200));
         self.search(number, now);
@@ -101,7 +99,7 @@ impl OrderProtocol {
     pub(crate) fn owner_by_answer(&self, order_id: &str) -> Option<IntentNo> {
         let owner = self.book.owner(order_id)?;
         let acknowledged = |intent: &&Intent| {
-            intent.epoch == self.epoch
+            intent.epoch == self.time.day()
                 && matches!(intent.finding(), Some(Finding::Acknowledged { order_id: id }) if **id == *order_id)
         };
         self.intents.get(&owner).filter(acknowledged).map(|_| owner)
@@ -112,7 +110,7 @@ impl OrderProtocol {
     pub(crate) fn contradict(&mut self, number: IntentNo, order_id: &Arc<str>, out: &mut Vec<Effect>) {
         let owner = self.book.contest(order_id);
         if let Some(key) = owner.and_then(|owner| Some(self.intents.get(&owner)?.key.clone())) {
-            let since = self.tick();
+            let since = self.time.tick();
             self.book.recall(order_id, &key, since, self.settings.lateness);
         }
         let other = owner.filter(|&other| other != number);
@@ -186,7 +184,7 @@ impl OrderProtocol {
         }
         let shown = |(number, intent): (IntentNo, &Intent)| {
             let order_id =
-                self.book.unshown(number).filter(|_| intent.is_open() && intent.epoch == self.epoch)?;
+                self.book.unshown(number).filter(|_| intent.is_open() && intent.epoch == self.time.day())?;
             let mut strict = self.book.strict(key, &intent.order);
             let fresh =
                 strict.find(|fresh| fresh.order_id == *order_id && intent.could_own(fresh.first_seen))?;
@@ -208,7 +206,7 @@ impl OrderProtocol {
         };
         let key = &intent.key;
         self.book.unshown(number).is_some()
-            && (self.is_tainted(key) || self.live_of(key).chain(self.dead_of(key)).any(is_its))
+            && (self.is_blocked(key) || self.live_of(key).chain(self.dead_of(key)).any(is_its))
     }
 
     /// False for an order that may have ended at once, where no list has ever shown an ended order.
@@ -230,7 +228,7 @@ impl OrderProtocol {
         let told_by = self.settings.lateness.saturating_add(schedule::ACK_TOLD_WITHIN);
         let young = at.checked_sub(told_by).unwrap_or_default();
         let is_open = self.awaits_audit() && self.book.unlisted_from(young).is_some();
-        is_open.then(|| LastLook { due: schedule::next_last_look(last.since, self.now), ..last })
+        is_open.then(|| LastLook { due: schedule::next_last_look(last.since, self.time.now()), ..last })
     }
 
     /// Returns when the list is read for them next, if it was last read at `last`.
@@ -239,7 +237,7 @@ impl OrderProtocol {
             return None;
         }
         let (lateness, beyond) = (self.settings.lateness, self.overdue_before(last));
-        let first = if self.pace.listless {
+        let first = if self.reads.last_pace().listless {
             Some(schedule::next_try(last.unwrap_or_default()))
         } else {
             let overdue = self.book.unlisted_from(Duration::ZERO).is_some_and(|since| since < beyond);

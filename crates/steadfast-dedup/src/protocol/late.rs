@@ -32,7 +32,7 @@ impl OrderProtocol {
         self.book.prune_crowd(Some(key), |seen| firsts.iter().any(|&sent| sent < seen));
         if self.book.has_vague() {
             let sends = |key| self.live_sends(key).chain(self.barring_sends(key));
-            let all: Vec<LogicalTime> = self.keys.keys().flat_map(sends).collect();
+            let all: Vec<LogicalTime> = self.keys.iter().flat_map(|(key, _)| sends(key)).collect();
             self.book.prune_vague(|fresh| all.iter().any(|&sent| sent < fresh.first_seen));
             self.book.prune_crowd(None, |seen| all.iter().any(|&sent| sent < seen));
         }
@@ -40,9 +40,10 @@ impl OrderProtocol {
 
     /// Reports resends whose absence rested on lists of a session that now lack an order they should show.
     pub(crate) fn suspect_resends(&mut self, session: Session, out: &mut Vec<Effect>) {
-        for &number in self.watches.keys() {
+        for (number, _) in self.watches.iter() {
             let Some(intent) = self.intents.get_mut(&number) else { continue };
-            let is_one = intent.resends() > 0 && intent.epoch == self.epoch && intent.was_sent_in(session);
+            let is_one =
+                intent.resends() > 0 && intent.epoch == self.time.day() && intent.was_sent_in(session);
             if is_one && !std::mem::replace(&mut intent.suspected, true) {
                 let (name, kept) = (intent.name.clone(), intent.order_id().map(ToString::to_string));
                 out.push(Effect::Report(OrderEvent::MayBeDoubled { intent: number, name, kept }));
@@ -70,10 +71,10 @@ impl OrderProtocol {
 
     /// Returns the decided intent that most likely owns an order: those without an order first.
     pub(crate) fn surplus_of(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
-        let finished = self.keys.get(key)?.finished.iter().copied();
+        let finished = self.keys.get(key)?.finished().iter().copied();
         let eligible = finished.filter_map(|number| Some((number, self.intents.get(&number)?))).filter(
             |(number, intent)| {
-                (intent.epoch == self.epoch || self.may_be_overnight(*number, intent, fresh))
+                (intent.epoch == self.time.day() || self.may_be_overnight(*number, intent, fresh))
                     && intent.could_own(fresh.first_seen)
                     && matcher::strict(&fresh.record, &intent.order)
             },
@@ -94,10 +95,10 @@ impl OrderProtocol {
         if self.settings.account_mode != AccountMode::Exclusive {
             return None;
         }
-        let finished = self.keys.get(key)?.finished.iter().copied();
+        let finished = self.keys.get(key)?.finished().iter().copied();
         let mut absent = finished.filter(|number| {
             self.intents.get(number).is_some_and(|intent| {
-                intent.epoch == self.epoch
+                intent.epoch == self.time.day()
                     && intent.was_told_absent()
                     && intent.could_own(fresh.first_seen)
                     && is_like(&fresh.record, &intent.order)
@@ -159,7 +160,7 @@ impl OrderProtocol {
         // It still bars waiting intents that are like it: most refusals are true, and orders get changed.
         let wanted = refused && self.live_of(key).any(|(_, intent)| intent.could_own(fresh.first_seen));
         // An order that is listed today may have been listed yesterday.
-        let certain = !wanted && intent.epoch == self.epoch && self.is_certainly(intent, fresh);
+        let certain = !wanted && intent.epoch == self.time.day() && self.is_certainly(intent, fresh);
         let Some(intent) = self.intents.get_mut(&number) else { return };
         let (name, kept) = (intent.name.clone(), intent.order_id().map(Arc::clone));
         let order_id = fresh.order_id.to_string();
@@ -182,7 +183,7 @@ impl OrderProtocol {
                 intent.phase =
                     Phase::Finished(Finding::Recovered { order_id: fresh.order_id.clone(), status });
                 out.push(Effect::Report(appeared(order_id)));
-                self.clear_taint(key, number);
+                self.keys.unblock(key, number);
                 self.hold_name(number, &fresh.order_id, out);
             }
             (Some(kept), 1.., _) => {

@@ -7,7 +7,6 @@ use crate::{
     protocol::{
         event::{Effect, OrderEvent},
         intent::{Finding, Intent, Phase},
-        key::Key,
         order_protocol::OrderProtocol,
         resolution::{Reason, Unresolved},
         ruling::{InvalidRuling, Ruling},
@@ -45,7 +44,7 @@ impl OrderProtocol {
         if self.check_ruling(number, &ruling).is_err() {
             return;
         }
-        let seen = self.tick();
+        let seen = self.time.tick();
         let taken_from = match &ruling {
             Ruling::Placed { order_id } => self.dispossess(order_id, number),
             Ruling::NotPlaced => None,
@@ -79,19 +78,12 @@ impl OrderProtocol {
                 self.book.excuse(number);
             }
         }
-        self.clear_taint(&key, number);
+        self.keys.unblock(&key, number);
         out.push(Effect::Decided(number));
         self.resolve(&key, out);
         let other = taken_from.and_then(|other| Some(self.intents.get(&other)?.key.clone()));
         if let Some(other) = other.filter(|other| *other != key) {
             self.resolve(&other, out);
-        }
-    }
-
-    /// Removes an intent's taint from its key.
-    pub(crate) fn clear_taint(&mut self, key: &Key, number: IntentNo) {
-        if let Some(key) = self.keys.get_mut(key) {
-            key.tainting.remove(&number);
         }
     }
 }

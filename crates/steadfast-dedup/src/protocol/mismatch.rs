@@ -17,12 +17,13 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use steadfast_spec::{Code, Decimal, OrderRecord, SymId};
+use steadfast_spec::{Decimal, OrderRecord, SymId};
 
 use crate::{
     numbers::IntentNo,
     protocol::{
         event::{Effect, OrderEvent},
+        fidelity::{Mismatch, Shows},
         intent::{Finding, Intent},
         key::Key,
         listed_orders::Fresh,
@@ -32,24 +33,6 @@ use crate::{
     settings::policy::AccountMode,
 };
 
-/// An acknowledged order whose record shows another one.
-#[derive(Clone, Debug)]
-pub(crate) struct Mismatch {
-    owner: IntentNo,
-    shows: Shows,
-    /// What the record shows, as far as it does: an order of this key and quantity is listed.
-    listed: Option<(Key, Decimal)>,
-    told: bool,
-}
-
-/// In which field the record differs.
-#[derive(Clone, Debug)]
-enum Shows {
-    Side,
-    Instrument(Option<SymId>),
-    Quantity(Decimal),
-}
-
 /// An order whose record shows another quantity than was ordered.
 struct Moved<'a> {
     order_id: Arc<str>,
@@ -58,20 +41,6 @@ struct Moved<'a> {
     shown: Decimal,
     /// An order of the ordered quantity is listed and has no owner.
     is_free: bool,
-}
-
-impl Shows {
-    /// Returns how a record differs from an intent's order, in a field other than price or type.
-    fn of(record: &OrderRecord, intent: &Intent) -> Option<Self> {
-        let order = &intent.order;
-        if !matcher::may_be_its_instrument(record, order) {
-            return Some(Self::Instrument(record.sym_id.as_deref().and_then(|shown| shown.parse().ok())));
-        }
-        if matches!(record.side, Some(Code::Known(side)) if side != order.side()) {
-            return Some(Self::Side);
-        }
-        record.qty.filter(|&qty| qty != order.qty()).map(Self::Quantity)
-    }
 }
 
 impl OrderProtocol {
@@ -86,40 +55,39 @@ impl OrderProtocol {
         };
         let Some(shows) = Shows::of(record, intent) else {
             // Legs may share an identifier: one of them is the order.
-            self.mismatched.remove(record.order_id.as_str());
+            self.fidelity.end_mismatch(&record.order_id);
             self.book.end_comparison(&record.order_id);
             return false;
         };
         if self.book.has_compared(&record.order_id) {
             return true;
         }
-        let order_id = record.order_id.as_str().into();
         let listed = Key::of_record(record).zip(record.qty);
-        self.mismatched.entry(order_id).or_insert(Mismatch { owner, shows, listed, told: false });
+        self.fidelity.note_mismatch(&record.order_id, owner, shows, listed);
         true
     }
 
     /// Withdraws answers that a list contradicts.
     pub(crate) fn judge_mismatches(&mut self, out: &mut Vec<Effect>) {
         // Around midnight a list may show an order of another day.
-        if self.midnight {
+        if self.time.is_midnight_near() {
             return;
         }
-        let (intents, today) = (&self.intents, self.epoch);
-        self.mismatched.retain(|order_id, mismatch| {
-            let owner = intents.get(&mismatch.owner).filter(|intent| intent.epoch == today);
+        let (intents, today) = (&self.intents, self.time.day());
+        self.fidelity.keep_mismatches(|order_id, owner| {
+            let owner = intents.get(&owner).filter(|intent| intent.epoch == today);
             owner.is_some_and(|intent| is_acknowledged(intent, order_id))
         });
         let moved = self.moved_quantities();
         let proved = |(order_id, mismatch): (&Arc<str>, &Mismatch)| {
             let is_another = self.is_another(mismatch) || moved.contains(order_id);
-            is_another.then(|| (order_id.clone(), mismatch.owner))
+            is_another.then(|| (order_id.clone(), mismatch.owner()))
         };
-        let mut proved: BTreeSet<_> = self.mismatched.iter().filter_map(proved).collect();
+        let mut proved: BTreeSet<_> = self.fidelity.mismatches().filter_map(proved).collect();
         proved.extend(self.refused_ones());
         let mut keys = Vec::new();
         for (order_id, owner) in proved {
-            self.mismatched.remove(&order_id);
+            self.fidelity.end_mismatch(&order_id);
             let Some(intent) = self.intents.get(&owner) else { continue };
             let name = intent.name.clone();
             keys.push(intent.key.clone());
@@ -128,9 +96,8 @@ impl OrderProtocol {
             out.push(Effect::Report(OrderEvent::AckMismatch { intent: owner, name, order_id }));
             self.disbelieve(owner);
         }
-        for (order_id, mismatch) in self.mismatched.iter_mut().filter(|(_, mismatch)| !mismatch.told) {
-            mismatch.told = true;
-            let (intent, order_id) = (mismatch.owner, order_id.to_string());
+        for (order_id, intent) in self.fidelity.untold_mismatches() {
+            let order_id = order_id.to_string();
             let name = self.intents.get(&intent).and_then(|intent| intent.name.clone());
             out.push(Effect::Report(OrderEvent::Uncalibrated { intent, name, order_id }));
         }
@@ -143,8 +110,9 @@ impl OrderProtocol {
     fn refused_ones(&self) -> Vec<(Arc<str>, IntentNo)> {
         let is_one = |fresh: &Fresh| {
             let owner = self.book.owner(&fresh.order_id)?;
-            let its =
-                |intent: &&Intent| intent.epoch == self.epoch && is_acknowledged(intent, &fresh.order_id);
+            let its = |intent: &&Intent| {
+                intent.epoch == self.time.day() && is_acknowledged(intent, &fresh.order_id)
+            };
             let intent = self.intents.get(&owner).filter(its)?;
             let key = Key::of_record(&fresh.record)?;
             let proved = self.refused_owner(&key, fresh).is_some()
@@ -157,9 +125,9 @@ impl OrderProtocol {
 
     /// True if a record shows another order by its side or instrument.
     fn is_another(&self, mismatch: &Mismatch) -> bool {
-        match &mismatch.shows {
+        match mismatch.shows() {
             Shows::Side => true,
-            Shows::Instrument(shown) => self.is_anothers_name(mismatch.owner, shown.as_ref()),
+            Shows::Instrument(shown) => self.is_anothers_name(mismatch.owner(), shown.as_ref()),
             Shows::Quantity(_) => false,
         }
     }
@@ -174,8 +142,8 @@ impl OrderProtocol {
     /// Returns orders shown with another quantity, whose own is listed as one too many or under another of them.
     fn moved_quantities(&self) -> BTreeSet<Arc<str>> {
         let moved = |(order_id, mismatch): (&Arc<str>, &Mismatch)| {
-            let Shows::Quantity(shown) = mismatch.shows else { return None };
-            let intent = self.intents.get(&mismatch.owner).filter(|intent| self.is_unchanged(intent))?;
+            let Shows::Quantity(shown) = *mismatch.shows() else { return None };
+            let intent = self.intents.get(&mismatch.owner()).filter(|intent| self.is_unchanged(intent))?;
             let is_free = self.is_left_over(intent);
             Some(Moved {
                 order_id: order_id.clone(),
@@ -185,10 +153,10 @@ impl OrderProtocol {
                 is_free,
             })
         };
-        let mut left: Vec<Moved<'_>> = self.mismatched.iter().filter_map(moved).collect();
+        let mut left: Vec<Moved<'_>> = self.fidelity.mismatches().filter_map(moved).collect();
         // An exchange among more than two orders may go through other instruments and sides.
-        let others = self.mismatched.values().filter(|mismatch| self.is_another(mismatch));
-        let others: BTreeSet<_> = others.filter_map(|mismatch| mismatch.listed.clone()).collect();
+        let others = self.fidelity.mismatches().filter(|(_, mismatch)| self.is_another(mismatch));
+        let others: BTreeSet<_> = others.filter_map(|(_, mismatch)| mismatch.listed().cloned()).collect();
         // An order whose quantity is listed nowhere was changed, so it explains no other.
         loop {
             let before = left.len();
@@ -203,7 +171,7 @@ impl OrderProtocol {
 
     /// True if no change of an order was sent since this one.
     fn is_unchanged(&self, intent: &Intent) -> bool {
-        intent.first_sent().is_some_and(|sent| sent.seq > self.changed)
+        intent.first_sent().is_some_and(|sent| self.fidelity.is_unchanged_since(sent.seq))
     }
 
     /// True if a listed order equals this one and would be one too many.

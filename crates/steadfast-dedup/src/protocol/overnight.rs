@@ -3,41 +3,43 @@
 //! Lists start empty and identifiers may be used again, so nothing listed yesterday proves anything today. Four
 //! things stay for one day: the names of orders, for a caller who repeats one just after midnight; their identifiers,
 //! for a list that is a moment behind; orders in flight, until they are answered; and orders lost or refused so
-//! shortly before midnight that they may be listed today. The last are watched for. A lost one also taints its key
+//! shortly before midnight that they may be listed today. The last are watched for. A lost one also blocks its key
 //! until lists have shown that nothing of it has appeared.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 use crate::{
     numbers::{IntentNo, LogicalTime, Session, TradingDay},
     protocol::{
         intent::{Block, Finding, Intent},
         key::Key,
+        keys::KeyIntents,
         listed_orders::Fresh,
         matcher,
-        order_protocol::{OrderProtocol, ReadStart},
+        order_protocol::OrderProtocol,
+        reads::ReadStart,
     },
 };
 
 impl OrderProtocol {
     /// Renames the current day; nothing of it is over.
-    pub(crate) fn correct_epoch(&mut self, epoch: TradingDay) {
-        let wrong = std::mem::replace(&mut self.epoch, epoch);
+    pub(crate) fn rename_day(&mut self, day: TradingDay) {
+        let wrong = self.time.rename_day(day);
         let restored = self.restored;
         // The clock was behind: orders that an earlier process placed on the day with the wrong name were
         // yesterday's.
         let is_older = |number: IntentNo, intent: &Intent| {
-            wrong < epoch && Some(number) <= restored && intent.order_id().is_some()
+            wrong < day && Some(number) <= restored && intent.order_id().is_some()
         };
         for (&number, intent) in &mut self.intents {
             if intent.epoch == wrong && !is_older(number, intent) {
-                intent.epoch = epoch;
+                intent.epoch = day;
             }
         }
-        self.reads.values_mut().filter(|read| read.epoch == wrong).for_each(|read| read.epoch = epoch);
+        self.reads.rename_day(wrong, day);
         // Orders set aside as yesterday's are today's again, and keep their owners.
-        let seen = self.tick();
-        let todays = self.intents.iter().filter(|(_, intent)| intent.epoch == epoch);
+        let seen = self.time.tick();
+        let todays = self.intents.iter().filter(|(_, intent)| intent.epoch == day);
         let owned = todays.filter_map(|(&number, intent)| Some((number, intent.order_id()?.clone())));
         for (number, order_id) in owned.collect::<Vec<_>>() {
             if self.book.owner(&order_id).is_none() {
@@ -48,29 +50,17 @@ impl OrderProtocol {
 
     /// Notes from when on lists can show that nothing is left of an order lost before midnight.
     pub(crate) fn block_over_midnight(&mut self, number: IntentNo) {
-        let settles = self.unsettled.iter().filter(|(_, attempt)| attempt.intent == number);
-        let settles = settles.map(|(at, _)| *at).max().unwrap_or(self.now);
+        let settles = self.keys.settles_at(number).unwrap_or(self.time.now());
         let from = settles.saturating_add(self.settings.lateness);
         if let Some(intent) = self.intents.get_mut(&number) {
             intent.block.get_or_insert(Block { from, clean: 0, session: Session::default() });
         }
     }
 
-    /// Keeps only the unsettled attempts of these intents, which still bar others.
-    pub(crate) fn keep_unsettled(&mut self, of: &BTreeSet<IntentNo>) {
-        self.unsettled.retain(|(_, attempt)| of.contains(&attempt.intent));
-        for (_, attempt) in &self.unsettled {
-            let key = self.intents.get(&attempt.intent).and_then(|it| self.keys.get_mut(&it.key));
-            if let Some(key) = key {
-                key.unsettled += 1;
-            }
-        }
-    }
-
     /// Lifts the blocks of yesterday's orders of which two valid lists in a row have shown nothing.
     pub(crate) fn unblock(&mut self, start: ReadStart) {
         let barring: Vec<IntentNo> =
-            self.keys.values().flat_map(|key| key.tainting.iter().copied()).collect();
+            self.keys.iter().flat_map(|(_, key)| key.blockers().iter().copied()).collect();
         for number in barring {
             let Some(intent) = self.intents.get(&number) else { continue };
             let shown = self.book.fresh(&intent.key).any(|fresh| {
@@ -86,15 +76,15 @@ impl OrderProtocol {
             block.clean += u8::from(!shown);
             let lifted = block.clean >= self.rules.negatives.max(2);
             let key = intent.key.clone();
-            if lifted && let Some(key) = self.keys.get_mut(&key) {
-                key.tainting.remove(&number);
+            if lifted {
+                self.keys.unblock(&key, number);
             }
         }
     }
 
     /// Returns when blocking orders of a key were sent: the book keeps orders that could be theirs.
     pub(crate) fn barring_sends(&self, key: &Key) -> impl Iterator<Item = LogicalTime> {
-        let barring = self.keys.get(key).into_iter().flat_map(|key| key.tainting.iter());
+        let barring = self.keys.get(key).into_iter().flat_map(KeyIntents::blockers);
         barring
             .filter_map(|number| self.intents.get(number))
             .filter(|intent| intent.block.is_some())
@@ -104,8 +94,8 @@ impl OrderProtocol {
     /// True if an order that appears today may come from a send that was lost or refused before midnight.
     pub(crate) fn may_be_overnight(&self, number: IntentNo, intent: &Intent, fresh: &Fresh) -> bool {
         (intent.block.is_some() || intent.finding() == Some(&Finding::Refused) || intent.was_told_absent())
-            && intent.epoch != self.epoch
-            && self.watches.contains_key(&number)
+            && intent.epoch != self.time.day()
+            && self.watches.is_watched(number)
             && !self.book.was_owned_yesterday(&fresh.order_id)
     }
 
@@ -114,15 +104,14 @@ impl OrderProtocol {
     /// A machine that slept over midnight may have sent its last ones after waking.
     pub(crate) fn may_list_yesterdays(&self) -> bool {
         let settles = self.settings.gateway_timeout.saturating_add(self.settings.lateness);
-        self.midnight || self.day_began.is_some_and(|began| self.now < began.saturating_add(settles))
+        self.time.is_midnight_near()
+            || self.time.day_began().is_some_and(|began| self.time.now() < began.saturating_add(settles))
     }
 
     /// Returns when a failed baseline read is repeated, for orders that are to be compared with it.
     pub(crate) fn baseline_again(&self) -> Option<Duration> {
-        let (failed @ 1.., at) = self.baseline_failed else { return None };
-        let known = self.session.and_then(|session| self.book.session(session));
-        let known = known.is_some_and(|book| book.has_baseline);
+        let (failed @ 1.., at) = self.reads.failed_baselines() else { return None };
         let pause = Duration::from_secs(1 << (failed - 1).min(5));
-        (!known).then(|| at.saturating_add(pause.max(self.settings.read_spacing)))
+        (!self.knows_list()).then(|| at.saturating_add(pause.max(self.settings.read_spacing)))
     }
 }

@@ -3,21 +3,47 @@ use std::{sync::Arc, time::Duration};
 use steadfast_spec::{OrderRequest, ext};
 
 use crate::{
-    numbers::{AttemptNo, IntentNo, LogicalTime, ReadNo, Session},
+    numbers::{AttemptNo, IntentNo, LogicalTime, ReadNo, Session, TradingDay},
     protocol::{
         attempt::AttemptState,
         event::OrderEvent,
         intent::{Finding, Intent, Phase},
         key::Key,
-        order_protocol::{OrderProtocol, Pace, Read, Snapshot},
+        order_protocol::OrderProtocol,
+        reads::{BaselineRead, Pace, Read},
         resolution::Verdict,
         schedule,
+        tally::Tally,
+        trace::Step,
         wake::{Purpose, Wake},
     },
     settings::policy::Baseline,
 };
 
 impl OrderProtocol {
+    /// Returns the current trading day.
+    pub(crate) fn day(&self) -> TradingDay {
+        self.time.day()
+    }
+
+    pub(crate) fn is_midnight_near(&self) -> bool {
+        self.time.is_midnight_near()
+    }
+
+    /// Returns the session that anything was last sent in.
+    pub(crate) fn session(&self) -> Option<Session> {
+        self.sessions.current()
+    }
+
+    pub(crate) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Returns its history, if it keeps one.
+    pub(crate) fn steps(&self) -> &[Step] {
+        self.steps.as_deref().unwrap_or_default()
+    }
+
     /// Returns the number for the next send of an intent, or `None` if it may not be sent now.
     ///
     /// An intent in doubt is not sent. A resend stays within its session and its trading day.
@@ -26,7 +52,7 @@ impl OrderProtocol {
         let found = self.intents.get(&intent)?;
         let allowed = match found.phase {
             Phase::Idle | Phase::Cleared => self.has_turn(intent) && !self.is_held(intent),
-            Phase::Granted => found.session() == Some(self.scoped(session)) && found.epoch == self.epoch,
+            Phase::Granted => found.session() == Some(self.scoped(session)) && found.epoch == self.time.day(),
             _ => false,
         };
         allowed.then_some(AttemptNo { intent, index: found.attempts.len() })
@@ -51,8 +77,8 @@ impl OrderProtocol {
                 // The verdict may be old: evidence can arrive while the send waits in queues.
                 Phase::Granted => {
                     self.is_absent(intent)
-                        && self.is_young(intent, self.now)
-                        && intent.epoch == self.epoch
+                        && self.is_young(intent, self.time.now())
+                        && intent.epoch == self.time.day()
                         && self.recognises_orders().is_ok()
                 }
                 _ => false,
@@ -86,14 +112,19 @@ impl OrderProtocol {
             Finding::Unresolved(unresolved) => unresolved.reason.is_absence(),
             _ => true,
         });
-        let ended = intent.epoch != self.epoch && decided;
-        (!ended || self.midnight).then_some((number, &intent.order))
+        let ended = intent.epoch != self.time.day() && decided;
+        (!ended || self.time.is_midnight_near()).then_some((number, &intent.order))
+    }
+
+    /// Returns the name and the order that a caller asked for.
+    pub(crate) fn asked(&self, intent: IntentNo) -> Option<(Option<ext::IntentId>, Arc<OrderRequest>)> {
+        self.intents.get(&intent).map(|intent| (intent.name.clone(), intent.order.clone()))
     }
 
     /// True if a name stood for an order on another day.
     pub(crate) fn was_named_before(&self, name: &ext::IntentId) -> bool {
         let intent = self.names.get(name).and_then(|number| self.intents.get(number));
-        intent.is_some_and(|intent| intent.epoch != self.epoch)
+        intent.is_some_and(|intent| intent.epoch != self.time.day())
     }
 
     /// Returns the id of the order that a name stood for on another day, if it was placed.
@@ -103,14 +134,14 @@ impl OrderProtocol {
 
     /// True if this process has read a whole list of today in its current session.
     pub(crate) fn knows_list(&self) -> bool {
-        let known = self.session.and_then(|session| self.book.session(session));
+        let known = self.sessions.current().and_then(|session| self.book.session(session));
         known.is_some_and(|book| book.has_baseline)
     }
 
     /// Returns an undecided, unnamed intent for an equal order whose caller is gone.
     #[must_use]
     pub fn orphaned_twin(&self, order: &OrderRequest) -> Option<IntentNo> {
-        let live = &self.keys.get(&Key::of_order(order))?.live;
+        let live = self.keys.get(&Key::of_order(order))?.live();
         live.iter().copied().find(|number| {
             self.intents.get(number).is_some_and(|intent| {
                 intent.name.is_none() && !intent.caller_waits && *intent.order == *order
@@ -172,7 +203,7 @@ impl OrderProtocol {
     #[must_use]
     pub fn refusal(&self, intent: IntentNo) -> Option<(u16, bool)> {
         let found = self.intents.get(&intent).filter(|_| self.is_refused(intent))?;
-        Some((if found.token_refused { 401 } else { 429 }, !self.unlisted.contains_key(&intent)))
+        Some((if found.token_refused { 401 } else { 429 }, !self.watches.is_unlisted(intent)))
     }
 
     /// True if the answer to a send of this intent gave an order id.
@@ -223,13 +254,13 @@ impl OrderProtocol {
         if self.baseline_again().is_some_and(|at| at <= now) {
             return true;
         }
-        let Some(session) = self.session.and_then(|session| self.book.session(session)) else {
-            return self.snapshot == Snapshot::Unknown;
+        let Some(session) = self.sessions.current().and_then(|session| self.book.session(session)) else {
+            return self.reads.baseline() == BaselineRead::Unknown;
         };
         if !session.asked && !session.has_baseline {
             return true;
         }
-        let aging = now.saturating_add(self.slept);
+        let aging = now.saturating_add(self.time.slept());
         let fresh = session.complete_at.is_some_and(|at| self.settings.is_fresh(at, aging));
         self.settings.baseline != Baseline::Cold && !fresh
     }
@@ -237,22 +268,22 @@ impl OrderProtocol {
     /// Returns since when a baseline read is awaited, if one is.
     #[must_use]
     pub fn baseline_wanted(&self) -> Option<LogicalTime> {
-        match self.snapshot {
-            Snapshot::Wanted(since) => Some(since),
-            Snapshot::Unknown | Snapshot::Tried => None,
+        match self.reads.baseline() {
+            BaselineRead::Wanted(since) => Some(since),
+            BaselineRead::Unknown | BaselineRead::Tried => None,
         }
     }
 
     /// True once a read that started after `since` has ended, with any result.
     #[must_use]
     pub fn has_tried(&self, since: LogicalTime) -> bool {
-        self.tried > since || !self.awaits_baseline()
+        self.reads.has_tried(since) || !self.awaits_baseline()
     }
 
     /// True while the baseline read is awaited.
     #[must_use]
     pub fn awaits_baseline(&self) -> bool {
-        matches!(self.snapshot, Snapshot::Wanted(_))
+        matches!(self.reads.baseline(), BaselineRead::Wanted(_))
     }
 
     /// True while the list is watched for orders that ended without certainty.
@@ -264,18 +295,21 @@ impl OrderProtocol {
     /// True while a last look for orders that ended without certainty is due.
     #[must_use]
     pub fn awaits_last_look(&self) -> bool {
-        self.last_look.is_some() || self.awaits_own_looks()
+        self.watches.last_look().is_some() || self.awaits_own_looks()
     }
 
     /// Sets when the trading day ends, by the wall clock's current reading. This plans a read and decides nothing.
     pub fn end_day_at(&mut self, at: Duration) {
-        self.day_ends = Some(at);
+        self.time.end_day_at(at);
     }
 
     /// Returns when the day's last watch is due, shortly before lists start again at midnight.
     pub(crate) fn day_end(&self, last: Option<Duration>) -> Option<Duration> {
-        let look =
-            self.day_ends.filter(|_| !self.watches.is_empty())?.saturating_sub(schedule::BEFORE_DAY_END);
+        let look = self
+            .time
+            .day_ends()
+            .filter(|_| !self.watches.is_empty())?
+            .saturating_sub(schedule::BEFORE_DAY_END);
         last.is_none_or(|last| last < look).then_some(look)
     }
 
@@ -297,32 +331,33 @@ impl OrderProtocol {
 
     /// True if a read could wait when it was opened, so that it goes in the slowest lane.
     pub(crate) fn is_patient(&self, read: ReadNo) -> bool {
-        self.reads.get(&read).is_some_and(|read| read.can_wait)
+        self.reads.get(read).is_some_and(|read| read.can_wait)
     }
 
     /// True for a read that could wait when it was opened, has not left, and now delays one that cannot wait.
     pub(crate) fn is_overtaken(&self, read: ReadNo) -> bool {
         let waits = |read: &Read| read.can_wait && !read.on_wire;
-        self.reads.get(&read).is_some_and(waits) && !self.can_wait(Purpose::Watch)
+        self.reads.get(read).is_some_and(waits) && !self.can_wait(Purpose::Watch)
     }
 
     /// Returns what to do next, and when.
     #[must_use]
     pub fn next_wake(&self) -> Option<Wake> {
-        let urgent = self.awaits_baseline().then_some((self.now, Purpose::Baseline));
+        let pace = self.reads.last_pace();
+        let urgent = self.awaits_baseline().then_some((self.time.now(), Purpose::Baseline));
         // An order that one list lacks is reported once a second list lacks it too.
-        let second = self.second_audit(self.pace.shared).unwrap_or_default();
-        let last = self.last_look.map(|last| {
+        let second = self.second_audit(pace.shared).unwrap_or_default();
+        let last = self.watches.last_look().map(|last| {
             let shows = self.refusals_show().max(self.late_refusals_show()).max(second);
-            (last.due.max(self.now).max(shows), Purpose::Watch)
+            (last.due.max(self.time.now()).max(shows), Purpose::Watch)
         });
         let verify = self.doubts().map(|doubt| {
-            let due = schedule::next_verification(doubt.since, self.pace.last, self.settings.lateness);
+            let due = schedule::next_verification(doubt.since, pace.last, self.settings.lateness);
             (due, Purpose::Verification)
         });
         let check = self.next_check().map(|due| (due, Purpose::Verification));
-        let Pace { shared, failed, .. } = self.pace;
-        let watches = self.watches.values().map(|&since| schedule::next_watch(since, shared, failed));
+        let Pace { shared, failed, .. } = pace;
+        let watches = self.watches.iter().map(|(_, since)| schedule::next_watch(since, shared, failed));
         let watch =
             watches.chain(self.day_end(shared)).chain(self.next_late_look()).map(|due| (due, Purpose::Watch));
         let own = self.next_own_look().map(|(due, _)| (due, Purpose::OwnSession));
@@ -334,7 +369,7 @@ impl OrderProtocol {
         let read = soon.chain(verify).chain(check).chain(watch).chain(own).chain(audit).min();
         let spaced = read.map(|(due, purpose)| {
             let spacing = self.settings.read_spacing;
-            let earliest = self.pace.spaced.map_or(due, |last| last.saturating_add(spacing));
+            let earliest = pace.spaced.map_or(due, |last| last.saturating_add(spacing));
             (due.max(earliest), purpose)
         });
         let tick = self.doubts().map(|doubt| doubt.until).min();
@@ -379,7 +414,7 @@ mod tests {
     fn a_list_of_a_session_that_is_over_is_no_look_for_what_may_appear_late() {
         for (purpose, next) in [(Purpose::OwnSession, 30), (Purpose::Verification, 60)] {
             let mut protocol = OrderProtocol::new(Arc::new(Settings::default()), TradingDay(0));
-            protocol.watches.insert(IntentNo(1), Duration::ZERO);
+            protocol.watches.watch(IntentNo(1), Duration::ZERO);
             let (at, read) = (Duration::from_secs(29), ReadNo(1));
             protocol.step(at, Event::ReadOpened { read, purpose });
             protocol.step(at * 2, Event::ReadStarted { read, session: Session::default() });
@@ -392,7 +427,7 @@ mod tests {
     #[test]
     fn a_look_that_shows_no_list_is_soon_made_again() {
         let mut protocol = OrderProtocol::new(Arc::new(Settings::default()), TradingDay(0));
-        protocol.watches.insert(IntentNo(1), Duration::ZERO);
+        protocol.watches.watch(IntentNo(1), Duration::ZERO);
         let mut looks = |list: Result<(), ReadFault>, at, purpose| {
             let (at, read) = (Duration::from_secs(at), ReadNo(at));
             protocol.step(at, Event::ReadOpened { read, purpose });

@@ -8,12 +8,15 @@ use crate::{
     numbers::{IntentNo, LogicalTime, ReadNo, Session},
     protocol::{
         event::{Effect, OrderEvent},
+        fidelity::ListFidelity,
         intent::{Fault, Finding},
         key::Key,
+        keys::KeyIntents,
         listed_orders::{Canary, Keep, News, Source},
         matcher,
-        order_protocol::{Calibration, KeyBook, OrderProtocol, Read, ReadStart, Snapshot, Taken},
+        order_protocol::OrderProtocol,
         read_fault::ReadFault,
+        reads::{ReadStart, Taken},
         wake::Purpose,
     },
     settings::policy::AccountMode,
@@ -21,67 +24,32 @@ use crate::{
 
 impl OrderProtocol {
     pub(crate) fn open_read(&mut self, read: ReadNo, purpose: Purpose) {
-        let (epoch, before, can_wait) = (self.epoch, self.pace, self.can_wait(purpose));
-        self.reads.insert(
-            read,
-            Read { purpose, epoch, started: None, can_wait, on_wire: false, before, taken: None },
-        );
-        self.pace(purpose);
-    }
-
-    // A refused read waits, and is sent again, in the lane that it was opened in.
-    pub(crate) fn turn_away(&mut self, read: ReadNo) {
-        if let Some(read) = self.reads.get_mut(&read) {
-            read.on_wire = false;
-        }
-    }
-
-    // Nothing has left, so the next read keeps its distance from the one before.
-    pub(crate) fn withdraw_read(&mut self, read: ReadNo) {
-        if let Some(read) = self.reads.remove(&read).filter(|read| read.started.is_none()) {
-            self.pace = read.before;
-        }
+        let can_wait = self.can_wait(purpose);
+        self.reads.open(read, purpose, can_wait, self.time.day(), self.time.now());
     }
 
     pub(crate) fn start_read(&mut self, number: ReadNo, session: Session) {
-        let (seq, session) = (self.tick(), self.scoped(session));
-        let (at, aging) = (self.now, self.aging());
-        // A read that is already over has no entry here; a late send of it counts for nothing.
-        let Some(read) = self.reads.get_mut(&number) else { return };
-        // The answer belongs to the last send.
-        read.started = Some(ReadStart { seq, at, aging, session });
-        read.on_wire = true;
-        let purpose = read.purpose;
+        let (seq, session) = (self.time.tick(), self.scoped(session));
+        let start = ReadStart { seq, at: self.time.now(), aging: self.time.aging(), session };
+        let Some(purpose) = self.reads.start(number, start) else { return };
         if purpose != Purpose::OwnSession {
-            self.session = Some(session);
+            self.sessions.enter(session);
         }
         self.book.session_mut(session).asked = true;
-        self.pace(purpose);
     }
 
     pub(crate) fn meet(&mut self, session: Session) {
         let session = self.scoped(session);
-        self.session = Some(session);
+        self.sessions.enter(session);
         self.book.session_mut(session);
     }
 
     // The lost list was the only one that could show some orders absent. Judge those by other sessions' lists now.
     pub(crate) fn lose(&mut self, session: Session, out: &mut Vec<Effect>) {
-        if self.readable.remove(&self.scoped(session)) {
+        if self.sessions.lose(self.scoped(session)) {
             for key in self.open_keys() {
                 self.resolve(&key, out);
             }
-        }
-    }
-
-    fn pace(&mut self, purpose: Purpose) {
-        self.pace.last = Some(self.now);
-        if purpose != Purpose::OwnSession {
-            self.pace.shared = Some(self.now);
-        }
-        // The baseline is one read for all orders. It must not delay the search for an order.
-        if purpose != Purpose::Baseline {
-            self.pace.spaced = Some(self.now);
         }
     }
 
@@ -91,10 +59,10 @@ impl OrderProtocol {
         list: Result<Vec<OrderRecord>, ReadFault>,
         out: &mut Vec<Effect>,
     ) {
-        let read = self.reads.remove(&read);
+        let read = self.reads.end(read);
         let started = read.and_then(|read| read.started);
         // A list asked for on the day before may hold that day's orders, so not even its contents count.
-        let stale = read.is_some_and(|read| read.epoch != self.epoch);
+        let stale = read.is_some_and(|read| read.day != self.time.day());
         let failed = |protocol: &mut Self, fault| {
             protocol.note_fault(fault);
             None
@@ -118,65 +86,51 @@ impl OrderProtocol {
                 self.release(start.at, out);
             }
         }
-        match started {
+        let tried = match started {
             // A read in an earlier session says nothing about this one's list. Nor does one that started too early.
-            Some(start) if Some(start.session) == self.session => self.tried = self.tried.max(start.seq),
-            Some(_) => {}
+            Some(start) => (Some(start.session) == self.sessions.current()).then_some(start.seq),
             // A read that never left counts as an attempt for all who wait. Space the next one, whatever its purpose:
             // it may be refused just as fast.
             None => {
-                self.tried = self.tick();
-                self.pace.spaced = Some(self.now);
+                self.reads.space(self.time.now());
+                Some(self.time.tick())
             }
-        }
-        let known = self.session.and_then(|session| self.book.session(session));
-        match known.is_some_and(|book| book.has_baseline) {
-            true => self.baseline_failed = (0, self.now),
-            false => self.baseline_failed = (self.baseline_failed.0.saturating_add(1), self.now),
-        }
-        if let Snapshot::Wanted(since) = self.snapshot
-            && self.tried > since
-        {
-            self.snapshot = Snapshot::Tried;
-        }
+        };
+        self.reads.end_try(tried, self.knows_list(), self.time.now());
         if read.is_some_and(|read| read.purpose == Purpose::OwnSession) {
             self.end_own_look(started, looked == Some(true));
         }
         // Late orders may have been sent in any session.
         if read.is_none_or(|read| read.purpose != Purpose::OwnSession) {
-            let last = self.last_look.take();
+            let last = self.watches.take_last_look();
             if last.is_some() && looked != Some(true) {
                 // The process may end now, and there is no later chance to report this.
                 self.tell_unconfirmed(out);
             }
-            self.pace.failed = looked != Some(true);
-            self.pace.listless = looked.is_none();
+            self.reads.note_shared(looked);
             if let Some(start) = started.filter(|_| looked == Some(true)) {
-                self.end_late_looks(start);
-                self.last_look = last.and_then(|last| self.look_again(last, start.at));
+                self.watches.end_believed(start.at);
+                self.watches.set_last_look(last.and_then(|last| self.look_again(last, start.at)));
             }
         }
     }
 
     /// Takes in a part of a list. Conclusions wait for the rest of it.
     pub(crate) fn take_part(&mut self, number: ReadNo, records: Vec<OrderRecord>, out: &mut Vec<Effect>) {
-        let Some(read) = self.reads.get(&number).copied().filter(|read| read.epoch == self.epoch) else {
+        let Some(read) = self.reads.get(number).copied().filter(|read| read.day == self.time.day()) else {
             return;
         };
-        let taken =
-            read.taken.unwrap_or_else(|| Taken { completed: self.tick(), news: false, too_long: false });
+        let taken = read.taken.unwrap_or_else(|| Taken::none(self.time.tick()));
         let (order_ids, taken) = self.take_some(read.started, taken, records, out);
         if !order_ids.is_empty() {
             let session = self.session_of_read(read.started);
             out.push(Effect::Seen { session, order_ids, complete: false });
         }
-        if let Some(read) = self.reads.get_mut(&number) {
-            read.taken = Some(taken);
-        }
+        self.reads.take(number, taken);
     }
 
     fn session_of_read(&self, started: Option<ReadStart>) -> Session {
-        started.map_or_else(|| self.session.unwrap_or_default(), |start| start.session)
+        started.map_or_else(|| self.sessions.current().unwrap_or_default(), |start| start.session)
     }
 
     fn take_some(
@@ -211,7 +165,7 @@ impl OrderProtocol {
         valid: &mut bool,
         out: &mut Vec<Effect>,
     ) -> Option<bool> {
-        let taken = taken.unwrap_or_else(|| Taken { completed: self.tick(), news: false, too_long: false });
+        let taken = taken.unwrap_or_else(|| Taken::none(self.time.tick()));
         let completed = taken.completed;
         let session = self.session_of_read(started);
         let seen = match started {
@@ -258,7 +212,7 @@ impl OrderProtocol {
 
     /// Takes in a list that the caller read: what it holds counts, what it lacks does not.
     pub(crate) fn overhear(&mut self, session: Session, records: Vec<OrderRecord>, out: &mut Vec<Effect>) {
-        let (seen, session) = (self.tick(), self.scoped(session));
+        let (seen, session) = (self.time.tick(), self.scoped(session));
         if !self.book.has_room_for(&records) {
             return;
         }
@@ -284,13 +238,12 @@ impl OrderProtocol {
             self.book.list_overnight(&records);
         }
         let keys = &self.keys;
-        let is_ours =
-            |key: &KeyBook| !key.live.is_empty() || !key.finished.is_empty() || !key.tainting.is_empty();
-        let is_known = |key: &Key| keys.get(key).is_some_and(is_ours);
+        let is_known = |key: &Key| keys.get(key).is_some_and(KeyIntents::may_be_listed);
         let mode = self.settings.account_mode;
         // Every claim compares the quantity.
         let intents = &self.intents;
-        let standing = keys.values().flat_map(|key| key.live.iter().chain(&key.dead).chain(&key.tainting));
+        let standing =
+            keys.iter().flat_map(|(_, key)| key.live().iter().chain(key.dead()).chain(key.blockers()));
         let wanted: BTreeSet<_> = standing
             .filter_map(|number| intents.get(number))
             .map(|intent| (&intent.key, intent.order.qty()))
@@ -302,7 +255,7 @@ impl OrderProtocol {
             Some(key) if is_known(key) => Keep::Near,
             // No other orders of ours show a spelling of this instrument.
             Some(key) if mode == AccountMode::Exclusive && !is_known(&key.opposite()) => Keep::Strange,
-            None if keys.values().any(is_ours) => Keep::Near,
+            None if keys.iter().any(|(_, key)| key.may_be_listed()) => Keep::Near,
             _ => Keep::No,
         });
         for (owner, record) in owned {
@@ -383,26 +336,20 @@ impl OrderProtocol {
         // If the caller's own list shows it, the next list of ours is compared again.
         let is_another = own && self.note_mismatch(owner, record);
         if matcher::strict(record, &order) {
-            if self.calibration == Calibration::Untested {
-                self.calibration = Calibration::Recognised;
-            }
-            return;
+            return self.fidelity.recognise();
         }
         if !matcher::is_exit_leg(record) {
-            self.book.dispute(record, self.session.unwrap_or_default());
+            self.book.dispute(record, self.sessions.current().unwrap_or_default());
         }
         let found = if matcher::may_be_its_instrument(record, &order) {
-            Calibration::Failed
+            ListFidelity::Failed
         } else {
-            Calibration::Unlike
+            ListFidelity::Unlike
         };
-        // Calibration only gets worse. Each step is reported once, unless this order is reported anyway.
-        if self.calibration != found && self.calibration != Calibration::Unlike {
-            self.calibration = found;
-            if !is_another {
-                let order_id = record.order_id.clone();
-                out.push(Effect::Report(OrderEvent::Uncalibrated { intent: owner, name, order_id }));
-            }
+        // Each step is reported once, unless this order is reported anyway.
+        if self.fidelity.worsen(found) && !is_another {
+            let order_id = record.order_id.clone();
+            out.push(Effect::Report(OrderEvent::Uncalibrated { intent: owner, name, order_id }));
         }
     }
 }

@@ -21,9 +21,11 @@ use crate::{
         event::{Answer, Effect},
         intent::{Check, Finding, Intent, Phase},
         key::Key,
+        keys::KeyIntents,
         listed_orders::Fresh,
         matcher,
-        order_protocol::{OrderProtocol, ReadStart},
+        order_protocol::OrderProtocol,
+        reads::ReadStart,
         resolution::Reason,
         schedule,
     },
@@ -34,8 +36,8 @@ impl OrderProtocol {
     pub(crate) fn refuse(&mut self, attempt: AttemptNo, sent: Sent, answer: Answer, out: &mut Vec<Effect>) {
         let by_token = answer == Answer::Status(401);
         let lag = self.rules.refusal_lag;
-        let check = Check { since: self.now, from: self.tick(), lag, by_token, is_last: false };
-        let epoch = self.epoch;
+        let check = Check { since: self.time.now(), from: self.time.tick(), lag, by_token, is_last: false };
+        let epoch = self.time.day();
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
         let Some(found) = intent.attempts.get_mut(attempt.index) else { return };
         found.state = AttemptState::Refused(sent);
@@ -51,9 +53,9 @@ impl OrderProtocol {
 
     /// Opens a refused intent again, because a caller repeats its name.
     pub(crate) fn reopen_refused(&mut self, number: IntentNo) {
-        let from = self.tick();
-        let since = self.watches.remove(&number).unwrap_or(self.now);
-        self.unconfirmed.remove(&number);
+        let from = self.time.tick();
+        let since = self.watches.unwatch(number).unwrap_or(self.time.now());
+        self.watches.end_confirmation(number);
         // How long ago an earlier process was refused is unknown: its order may still be as late as any.
         let restored = Some(number) <= self.restored;
         let lag = if restored { self.settings.lateness } else { self.rules.refusal_lag };
@@ -62,20 +64,16 @@ impl OrderProtocol {
         if !is_left && !matches!(intent.phase, Phase::Finished(Finding::Refused)) {
             return;
         }
-        self.unlisted.remove(&number);
+        self.watches.end_unlisted(number);
         intent.phase = Phase::Refused(Check { since, from, lag, by_token: false, is_last: false });
-        (intent.caller_waits, intent.opened) = (true, self.now);
+        (intent.caller_waits, intent.opened) = (true, self.time.now());
         let key = intent.key.clone();
         // Records that may be its order were dropped while it was decided.
         self.book.show_again();
         self.refused.insert(number);
         self.finished.retain(|other| *other != number);
-        let book = self.keys.entry(key.clone()).or_default();
-        book.finished.remove(&number);
-        book.refused.remove(&number);
-        if !book.live.contains(&number) {
-            book.live.push(number);
-        }
+        self.keys.reopen_refused(&key, number);
+        self.keys.stand(&key, number);
         self.join_line(&key, number);
     }
 
@@ -83,13 +81,13 @@ impl OrderProtocol {
     /// was told of.
     pub(crate) fn reopen_unconfirmed(&mut self) {
         let lateness = self.settings.lateness;
-        let unconfirmed = self.watches.iter().filter(|&(&number, told)| {
+        let unconfirmed = self.watches.iter().filter(|&(number, told)| {
             let intent = self.intents.get(&number);
             Some(number) <= self.restored
                 && intent.and_then(Intent::finding) == Some(&Finding::Refused)
-                && self.believed.contains(&told.saturating_add(lateness))
+                && self.watches.is_believed(told.saturating_add(lateness))
         });
-        for number in unconfirmed.map(|(&number, _)| number).collect::<Vec<_>>() {
+        for number in unconfirmed.map(|(number, _)| number).collect::<Vec<_>>() {
             self.reopen_refused(number);
             if let Some(intent) = self.intents.get_mut(&number) {
                 intent.caller_waits = false;
@@ -125,7 +123,7 @@ impl OrderProtocol {
 
     /// True if no list known so far shows an order that was refused.
     pub(crate) fn stays_refused(&self, intent: &Intent) -> bool {
-        intent.epoch == self.epoch && self.shown_as(intent).next().is_none() && !self.is_disputed(intent)
+        intent.epoch == self.time.day() && self.shown_as(intent).next().is_none() && !self.is_disputed(intent)
     }
 
     /// Returns listed orders that may be one that was refused, in the list of any session.
@@ -139,10 +137,10 @@ impl OrderProtocol {
     ///
     /// Only those of today, and those so shortly before midnight that they may be listed today.
     pub(crate) fn refused_of(&self, key: &Key) -> impl Iterator<Item = (IntentNo, &Intent)> {
-        let refused = self.keys.get(key).into_iter().flat_map(|key| &key.refused);
+        let refused = self.keys.get(key).into_iter().flat_map(KeyIntents::refused);
         let intents = refused.filter_map(|number| Some((*number, self.intents.get(number)?)));
         intents.filter(|(number, it)| {
-            it.was_told_refused() && (it.epoch == self.epoch || self.watches.contains_key(number))
+            it.was_told_refused() && (it.epoch == self.time.day() || self.watches.is_watched(*number))
         })
     }
 
@@ -175,7 +173,7 @@ impl OrderProtocol {
 
     /// Ends the check of refusals by one read of today's list, valid or not.
     pub(crate) fn check_refusals(&mut self, started: Option<ReadStart>, valid: bool, out: &mut Vec<Effect>) {
-        let (at, seq) = started.map_or((self.now, self.seq), |start| (start.at, start.seq));
+        let (at, seq) = started.map_or((self.time.now(), self.time.latest()), |start| (start.at, start.seq));
         let due = move |check: &Check| check.from < seq && at >= check.since.saturating_add(check.lag);
         let checked: Vec<_> =
             self.checks().filter(|(_, check)| due(check)).map(|(number, _)| number).collect();
@@ -217,10 +215,10 @@ impl OrderProtocol {
         out: &mut Vec<Effect>,
     ) {
         let due: Vec<_> =
-            self.unlisted.iter().filter(|(_, check)| due(check)).map(|(&number, _)| number).collect();
+            self.watches.unlisted().filter(|(_, check)| due(check)).map(|(number, _)| number).collect();
         for number in due {
             let Some(intent) = self.intents.get(&number) else {
-                self.unlisted.remove(&number);
+                self.watches.end_unlisted(number);
                 continue;
             };
             let by_token = intent.token_refused;
@@ -230,7 +228,7 @@ impl OrderProtocol {
             if intent.finding() == Some(&Finding::Refused) && self.stays_refused(intent) {
                 out.push(Effect::Confirmed(number));
             }
-            self.unlisted.remove(&number);
+            self.watches.end_unlisted(number);
         }
     }
 
@@ -251,7 +249,7 @@ impl OrderProtocol {
     /// Lets a refusal of an earlier run wait for a list: nothing but the service's word says that its order is not
     /// placed.
     pub(crate) fn check_again(&mut self, number: IntentNo) {
-        let (since, from, lag) = (self.now, self.tick(), self.rules.refusal_lag);
+        let (since, from, lag) = (self.time.now(), self.time.tick(), self.rules.refusal_lag);
         // It is not sent for a caller that is gone, so it keeps no other order waiting.
         self.leave_line(number, &mut Vec::new());
         let Some(intent) = self.intents.get_mut(&number) else { return };
@@ -288,8 +286,8 @@ impl OrderProtocol {
             intent.phase = Phase::Cleared;
             return self.end_refused(number, out);
         }
-        let late = self.now.saturating_add(self.settings.lateness);
-        self.believed.insert(late);
+        let late = self.time.now().saturating_add(self.settings.lateness);
+        self.watches.believe(late);
         // For a resend, the grant stands.
         if intent.first_sent().is_some() {
             intent.phase = Phase::Granted;
@@ -305,18 +303,17 @@ impl OrderProtocol {
         if !self.refused.remove(&number) {
             return;
         }
-        let settles = self.now.saturating_add(self.settings.lateness);
+        let settles = self.time.now().saturating_add(self.settings.lateness);
         let Some(intent) = self.intents.get_mut(&number) else { return };
-        let (key, stale) = (intent.key.clone(), intent.epoch != self.epoch);
+        let (key, stale) = (intent.key.clone(), intent.epoch != self.time.day());
         self.has_endless = true;
         for (index, attempt) in intent.attempts.iter_mut().enumerate() {
             let Some(sent) = attempt.refused() else { continue };
             attempt.state = AttemptState::Doubt { sent, settled: None, never: Some(Never::Opaque) };
-            self.unsettled.insert((settles, AttemptNo { intent: number, index }));
-            self.keys.entry(key.clone()).or_default().unsettled += 1;
+            self.keys.unsettle(&key, AttemptNo { intent: number, index }, settles);
         }
         self.tally.lose(Answer::Status(429));
-        self.search(number, self.now);
+        self.search(number, self.time.now());
         if stale {
             self.finish_unresolved(number, Reason::EpochChanged, out);
         }
@@ -329,10 +326,10 @@ impl OrderProtocol {
             // The refused send was a resend.
             self.finish_unresolved(number, Reason::NotObserved, out);
         } else {
-            self.believed.insert(self.now.saturating_add(self.settings.lateness));
-            self.unconfirmed.insert(number);
+            self.watches.believe(self.time.now().saturating_add(self.settings.lateness));
+            self.watches.await_confirmation(number);
             if let Some(Phase::Refused(check)) = self.intents.get(&number).map(|intent| &intent.phase) {
-                self.unlisted.insert(number, *check);
+                self.watches.note_unlisted(number, *check);
             }
             self.finish(number, Finding::Refused, out);
         }
@@ -342,19 +339,14 @@ impl OrderProtocol {
     ///
     /// One read serves all refusals that follow closely on each other.
     pub(crate) fn next_late_look(&self) -> Option<Duration> {
-        let due = schedule::late_look(*self.believed.first()?);
-        let failed = self.pace.shared.filter(|&last| last >= due);
+        let due = schedule::late_look(self.watches.believed()?.0);
+        let failed = self.reads.last_pace().shared.filter(|&last| last >= due);
         Some(failed.map_or(due, schedule::next_try))
     }
 
     /// Returns from when on a list shows all of those orders, however late they are.
     pub(crate) fn late_refusals_show(&self) -> Duration {
-        self.believed.last().map(|&late| schedule::late_look(late)).unwrap_or_default()
-    }
-
-    /// Drops the refusals that a read starting here could have refuted.
-    pub(crate) fn end_late_looks(&mut self, start: ReadStart) {
-        self.believed.retain(|&late| late >= start.at);
+        self.watches.believed().map(|(_, last)| schedule::late_look(last)).unwrap_or_default()
     }
 
     /// Ends an intent as refused for good. Its name is free: by the service's word it never stood for an order. But a
@@ -365,14 +357,14 @@ impl OrderProtocol {
         if let Some(name) = name.filter(|name| self.names.get(name) == Some(&number)).cloned() {
             self.names.remove(&name);
         }
-        self.rejected_at = Some(self.now);
+        self.rejected_at = Some(self.time.now());
         self.finish(number, Finding::Rejected, out);
     }
 
     /// Returns from when on a list shows orders placed despite a refusal for good, if none was read since.
     pub(crate) fn rejections_show(&self) -> Option<Duration> {
         let show = self.rejected_at?.saturating_add(self.rules.refusal_lag);
-        self.pace.shared.is_none_or(|last| last < show).then_some(show)
+        self.reads.last_pace().shared.is_none_or(|last| last < show).then_some(show)
     }
 }
 

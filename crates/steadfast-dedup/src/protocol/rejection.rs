@@ -30,7 +30,7 @@ impl OrderProtocol {
     pub(crate) fn hold_repeats_of(&mut self, number: IntentNo) {
         let name = self.intents.get(&number).and_then(|intent| intent.name.clone());
         let Some(name) = name else { return };
-        self.rejected_names.insert(name, Rejection { intent: number, since: self.now });
+        self.rejected_names.insert(name, Rejection { intent: number, since: self.time.now() });
         if self.rejected_names.len() > self.rules.remembered
             && let Some((oldest, _)) = self.rejected_names.iter().min_by_key(|(_, it)| it.since)
         {
@@ -55,7 +55,7 @@ impl OrderProtocol {
     pub(crate) fn next_release(&self) -> Option<Duration> {
         let due = self.held.values().map(|it| self.shows(*it)).min()?;
         // Such a list was read, and was not valid.
-        let again = self.pace.last.filter(|&last| last >= due);
+        let again = self.reads.last_pace().last.filter(|&last| last >= due);
         Some(again.map_or(due, |last| last.saturating_add(AGAIN)))
     }
 

@@ -21,7 +21,7 @@ use crate::{
 impl OrderProtocol {
     /// Takes in orders that an earlier list held; their records are lost.
     pub(crate) fn know(&mut self, session: Session, order_ids: Vec<String>, complete: bool) {
-        let (seen, session, aging) = (self.tick(), self.scoped(session), self.aging());
+        let (seen, session, aging) = (self.time.tick(), self.scoped(session), self.time.aging());
         for order_id in order_ids {
             self.book.know(Source { session, own: complete }, seen, order_id.into());
         }
@@ -41,7 +41,7 @@ impl OrderProtocol {
         status: Option<String>,
         out: &mut Vec<Effect>,
     ) {
-        let seen = self.tick();
+        let seen = self.time.tick();
         let Some(intent) = self.intents.get(&number) else { return };
         let key = intent.key.clone();
         // The entry that withdrew another intent's answer may be gone, or come later.
@@ -54,13 +54,10 @@ impl OrderProtocol {
     /// Puts every send without an answer in doubt again, for the whole time to settle. No caller waits for it.
     pub(crate) fn restart(&mut self, out: &mut Vec<Effect>) {
         self.restored = self.intents.last_key_value().map(|(&number, _)| number);
-        self.reads.clear();
+        self.reads.end_all();
         self.held.clear();
-        self.unsettled.clear();
-        self.session = None;
-        for key in self.keys.values_mut() {
-            key.unsettled = 0;
-        }
+        self.keys.forget_unsettled();
+        self.sessions.leave();
         // Intents with no executed send: their callers are gone, and there is nothing to search for.
         let idle = self.intents.iter().filter(|(_, intent)| {
             let void = |attempt: &Attempt| matches!(attempt.state, AttemptState::Void);
@@ -92,9 +89,12 @@ impl OrderProtocol {
     }
 
     fn doubt_again(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
-        let settles =
-            self.now.saturating_add(self.settings.gateway_timeout).saturating_add(self.settings.lateness);
-        let (now, aging, lateness) = (self.now, self.aging(), self.settings.lateness);
+        let settles = self
+            .time
+            .now()
+            .saturating_add(self.settings.gateway_timeout)
+            .saturating_add(self.settings.lateness);
+        let (now, aging, lateness) = (self.time.now(), self.time.aging(), self.settings.lateness);
         let Some(intent) = self.intents.get_mut(&number) else { return };
         intent.caller_waits = false;
         let finished = intent.finding().is_some();
@@ -108,24 +108,20 @@ impl OrderProtocol {
                 AttemptState::Void | AttemptState::Refused(_) | AttemptState::Acknowledged(_) => continue,
             };
             attempt.state = AttemptState::Doubt { sent, settled: None, never: Some(never) };
-            self.unsettled.insert((settles, AttemptNo { intent: number, index }));
+            self.keys.unsettle(&intent.key, AttemptNo { intent: number, index }, settles);
             doubted += 1;
         }
         if let Some(block) = &mut intent.block {
             block.from = settles.saturating_add(lateness);
         }
-        let stale = intent.epoch != self.epoch;
-        let key = self.keys.entry(intent.key.clone()).or_default();
-        key.unsettled += doubted;
+        let stale = intent.epoch != self.time.day();
         if doubted > 0 && finished {
-            key.dead.insert(number);
+            self.keys.presume_dead(&intent.key, number);
         }
         if doubted == 0 || finished {
             return;
         }
-        if !key.live.contains(&number) {
-            key.live.push(number);
-        }
+        self.keys.stand(&intent.key, number);
         intent.phase = Phase::Doubt;
         self.search(number, settles.saturating_sub(lateness));
         // It left on a day that is over.

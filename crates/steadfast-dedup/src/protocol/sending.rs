@@ -11,7 +11,7 @@ use crate::{
         event::{Answer, Effect, OrderEvent},
         intent::{Doubt, Evidence, Finding, Intent, Phase},
         listed_orders::Claimed,
-        order_protocol::{OrderProtocol, Snapshot},
+        order_protocol::OrderProtocol,
         resolution::Reason,
     },
     settings::policy::VerifyOn,
@@ -23,21 +23,21 @@ impl OrderProtocol {
             self.hold(number, name);
             self.names.insert(name.clone(), number);
         }
-        let intent = Intent::new(order, name, self.epoch, self.aging());
+        let intent = Intent::new(order, name, self.time.day(), self.time.aging());
         self.join_line(&intent.key, number);
         self.intents.insert(number, intent);
         self.unsent.insert(number);
     }
 
     pub(crate) fn begin(&mut self, attempt: AttemptNo, session: Session) {
-        let begun = self.tick();
+        let begun = self.time.tick();
         let session = self.scoped(session);
-        self.session = Some(session);
+        self.sessions.enter(session);
         let book = self.book.session_mut(session);
         // A new session has its own list. Until that is known, orders in it may be old.
         if !book.asked && !book.has_baseline {
             book.asked = true;
-            self.snapshot = Snapshot::Wanted(begun);
+            self.reads.want_baseline(begun);
         }
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
         debug_assert_eq!(intent.attempts.len(), attempt.index, "attempts are numbered in order");
@@ -45,12 +45,12 @@ impl OrderProtocol {
     }
 
     pub(crate) fn send(&mut self, attempt: AttemptNo) {
-        let sent = Sent { seq: self.tick(), at: self.now, aging: self.aging() };
+        let sent = Sent { seq: self.time.tick(), at: self.time.now(), aging: self.time.aging() };
         self.mark_sent(attempt, sent);
     }
 
     fn mark_sent(&mut self, attempt: AttemptNo, sent: Sent) {
-        let (epoch, midnight) = (self.epoch, self.midnight);
+        let (epoch, midnight) = (self.time.day(), self.time.is_midnight_near());
         self.unsent.remove(&attempt.intent);
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
         intent.at_midnight |= midnight;
@@ -69,12 +69,7 @@ impl OrderProtocol {
         }
         intent.phase = Phase::Sending;
         self.refused.remove(&attempt.intent);
-        let key = self.keys.entry(intent.key.clone()).or_default();
-        let sample = key.sample.get_or_insert_with(|| intent.order.clone());
-        key.mixed |= !Arc::ptr_eq(sample, &intent.order) && **sample != *intent.order;
-        if !key.live.contains(&attempt.intent) {
-            key.live.push(attempt.intent);
-        }
+        self.keys.send(&intent.key, attempt.intent, &intent.order);
     }
 
     // The body was polled and nothing left: the attempt is void. A grant is judged again.
@@ -116,7 +111,7 @@ impl OrderProtocol {
             | AttemptState::Doubt { .. } => return,
         };
         // An answer to a body that was never polled: a layer below buffered it. It left after the attempt was begun.
-        let assumed = Sent { seq: found.begun, at: self.now, aging: self.aging() };
+        let assumed = Sent { seq: found.begun, at: self.time.now(), aging: self.time.aging() };
         match outcome {
             Outcome::NotExecuted if self.rules.refusals_checked => match sent {
                 Some(sent) => self.refuse(attempt, sent, answer, out),
@@ -166,7 +161,7 @@ impl OrderProtocol {
             Answer::Ended | Answer::Cut | Answer::None => false,
         };
         // The connection has ended by now, where the transport reports its end.
-        if answered { self.now } else { self.now.saturating_add(self.settings.gateway_timeout) }
+        if answered { self.time.now() } else { self.time.now().saturating_add(self.settings.gateway_timeout) }
     }
 
     fn void(&mut self, attempt: AttemptNo, sent: Option<Sent>, how: Voided, out: &mut Vec<Effect>) {
@@ -194,7 +189,7 @@ impl OrderProtocol {
             // Nothing of it stands: as if it had never been sent.
             (None, _) => {
                 intent.phase = Phase::Idle;
-                self.retire(&key, attempt.intent);
+                self.keys.retire(&key, attempt.intent);
             }
             // The resend may have been refused because the first order took the margin.
             (Some(_), Voided::Refused) => self.reopen(attempt.intent),
@@ -205,14 +200,14 @@ impl OrderProtocol {
     }
 
     fn acknowledge(&mut self, attempt: AttemptNo, sent: Sent, order_id: Arc<str>, out: &mut Vec<Effect>) {
-        let seen = self.tick();
+        let seen = self.time.tick();
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
         let Some(found) = intent.attempts.get_mut(attempt.index) else { return };
         found.state = AttemptState::Acknowledged(sent);
         let (session, key) = (found.session, intent.key.clone());
         // Identifiers may be used again: one of yesterday must not hide one of today, nor be taken for it.
-        let claimed = if intent.epoch == self.epoch {
-            self.book.acknowledge(&order_id, attempt.intent, sent.seq, session, seen, self.now)
+        let claimed = if intent.epoch == self.time.day() {
+            self.book.acknowledge(&order_id, attempt.intent, sent.seq, session, seen, self.time.now())
         } else {
             self.book.acknowledge_overnight(&order_id);
             Claimed::Clean
@@ -237,15 +232,14 @@ impl OrderProtocol {
         out: &mut Vec<Effect>,
     ) {
         let settles = base.saturating_add(self.settings.lateness);
-        let epoch = self.epoch;
+        let epoch = self.time.day();
         self.search(attempt.intent, base);
         self.has_endless |= never == Some(Never::Opaque);
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
         let Some(found) = intent.attempts.get_mut(attempt.index) else { return };
         found.state = AttemptState::Doubt { sent, settled: None, never };
         let (key, stale) = (intent.key.clone(), intent.epoch != epoch);
-        self.unsettled.insert((settles, attempt));
-        self.keys.entry(key.clone()).or_default().unsettled += 1;
+        self.keys.unsettle(&key, attempt, settles);
         self.tally.lose(answer);
         if stale {
             self.finish_unresolved(attempt.intent, Reason::EpochChanged, out);
@@ -257,15 +251,15 @@ impl OrderProtocol {
 
     /// Starts the search for an intent's order.
     pub(crate) fn search(&mut self, number: IntentNo, base: Duration) {
-        let from = self.tick();
+        let from = self.time.tick();
         let Some(intent) = self.intents.get_mut(&number) else { return };
         self.searches.insert(number);
         intent.phase = Phase::Doubt;
         intent.doubt = Some(Doubt {
-            since: self.now,
+            since: self.time.now(),
             from,
             base,
-            until: self.now.saturating_add(self.settings.budget()),
+            until: self.time.now().saturating_add(self.settings.budget()),
             prolonged: false,
             here: Evidence::default(),
             elsewhere: Evidence::default(),
@@ -275,16 +269,15 @@ impl OrderProtocol {
 
     /// Searches once more, for the whole lateness bound, for orders that had been taken for absent.
     fn reopen(&mut self, number: IntentNo) {
-        self.search(number, self.now);
-        let settles = self.now.saturating_add(self.settings.lateness);
+        self.search(number, self.time.now());
+        let settles = self.time.now().saturating_add(self.settings.lateness);
         let Some(intent) = self.intents.get_mut(&number) else { return };
         intent.reopened = true;
         for (index, attempt) in intent.attempts.iter_mut().enumerate() {
             if let AttemptState::Doubt { settled, .. } = &mut attempt.state
                 && settled.take().is_some()
             {
-                self.unsettled.insert((settles, AttemptNo { intent: number, index }));
-                self.keys.entry(intent.key.clone()).or_default().unsettled += 1;
+                self.keys.unsettle(&intent.key, AttemptNo { intent: number, index }, settles);
             }
         }
     }

@@ -16,13 +16,12 @@ impl OrderProtocol {
         let Some(key) = self.intents.get(&number).and_then(|intent| self.keys.get(&intent.key)) else {
             return true;
         };
-        // Orders in flight or in doubt that are not in line come from before this process began.
-        key.live.iter().all(|&other| other == number) && key.line.front().is_none_or(|&first| first == number)
+        key.has_turn(number)
     }
 
     pub(crate) fn join_line(&mut self, key: &Key, number: IntentNo) {
         if self.settings.key_policy == KeyPolicy::Serialize {
-            self.keys.entry(key.clone()).or_default().line.push_back(number);
+            self.keys.join_line(key, number);
         }
     }
 
@@ -32,9 +31,7 @@ impl OrderProtocol {
             return;
         }
         let Some(intent) = self.intents.get(&number) else { return };
-        let Some(key) = self.keys.get_mut(&intent.key) else { return };
-        key.line.retain(|&other| other != number);
-        if let Some(&next) = key.line.front() {
+        if let Some(next) = self.keys.leave_line(&intent.key, number) {
             out.push(Effect::Decided(next));
         }
     }

@@ -12,7 +12,6 @@ use crate::{
     numbers::{AttemptNo, IntentNo, TradingDay},
     protocol::{
         event::Event,
-        order_protocol::OrderProtocol,
         resolution::{Reason, Unresolved, Verdict},
     },
 };
@@ -105,13 +104,6 @@ pub(crate) struct Replay {
     /// Undecided orders of earlier days.
     pub(crate) left: Vec<RecoveredOrder>,
     pub(crate) next_intent: u64,
-}
-
-impl OrderProtocol {
-    /// Returns the name and the order that a caller asked for.
-    pub(crate) fn asked(&self, intent: IntentNo) -> Option<(Option<ext::IntentId>, Arc<OrderRequest>)> {
-        self.intents.get(&intent).map(|intent| (intent.name.clone(), intent.order.clone()))
-    }
 }
 
 impl Replay {

@@ -44,13 +44,13 @@ impl World {
                 intent.doubt.as_ref().filter(|_| intent.is_open() || intent.phase == Phase::Sending)
             {
                 stamp(doubt.from, &mut text);
-                text.push(doubt.here.reads.min(self.protocol.rules.negatives));
+                text.push(doubt.here.reads.min(self.protocol.rules().negatives));
                 stamp(doubt.here.latest, &mut text);
-                text.push(doubt.elsewhere.reads.min(self.protocol.rules.negatives));
+                text.push(doubt.elsewhere.reads.min(self.protocol.rules().negatives));
                 stamp(doubt.elsewhere.latest, &mut text);
             }
-            let tainting = self.protocol.keys.values().any(|key| key.tainting.contains(&IntentNo(n as u64)));
-            text.push(u8::try_from(intent.late).unwrap() * 2 + u8::from(tainting));
+            let blocks = self.protocol.all_keys().any(|key| key.blockers().contains(&IntentNo(n as u64)));
+            text.push(u8::try_from(intent.late).unwrap() * 2 + u8::from(blocks));
             for (attempt, served) in intent.attempts.iter().zip(served) {
                 text.push(match served {
                     Served::Pending => 254,
@@ -86,27 +86,27 @@ impl World {
         }
         for (order, owner) in self.orders.iter().enumerate() {
             text.push(owner.map_or(249, |owner| u8::try_from(owner).unwrap()));
-            let (first_seen, owner, fresh) = self.protocol.book.known(&order.to_string());
+            let (first_seen, owner, fresh) = self.protocol.listed().known(&order.to_string());
             stamp(first_seen, &mut text);
             text.push(owner.map_or(248, |owner| u8::try_from(owner.0).unwrap()));
-            let shown = self.protocol.book.shown_by(&order.to_string());
+            let shown = self.protocol.listed().shown_by(&order.to_string());
             let shown = u8::from(shown.is_some_and(|session| session != Session::default()));
             text.push(shown * 4 + u8::from(fresh) * 2 + u8::from(self.flagged.contains(&order.to_string())));
             text.push(u8::from(self.of_new_session[order]));
         }
         text.push(247);
         for (read, seen) in &self.reads {
-            let started = self.protocol.reads[read].started.unwrap();
+            let started = self.protocol.read_start(*read).unwrap();
             stamp(started.seq, &mut text);
             text.push(seen.map_or(246, |seen| u8::try_from(seen).unwrap()));
             text.push(u8::from(started.session != Session::default()));
         }
-        if let Some(key) = self.protocol.keys.values().next() {
-            stamp(key.last_settled, &mut text);
-            stamp(if key.tainting.is_empty() { LogicalTime::default() } else { key.tainted }, &mut text);
+        if let Some(key) = self.protocol.all_keys().next() {
+            stamp(key.last_settled(), &mut text);
+            stamp(key.blocked_since().unwrap_or_default(), &mut text);
         }
         text.push(u8::try_from(self.crashes).unwrap() * 2 + u8::from(self.renewed));
-        text.push(u8::from(self.protocol.readable.is_empty()));
+        text.push(u8::from(!self.protocol.has_readable()));
         // The records that a crash may lose; after the last crash they make no difference.
         if self.crashes < model.crashes {
             for record in &self.journal[self.durable()..] {
@@ -135,10 +135,10 @@ impl World {
             found.double_claims += 1;
             wrong = Some("double claim");
         }
-        let intents = &self.protocol.intents;
-        let ended = intents.values().all(|intent| intent.finding().is_some() || intent.phase == Phase::Idle);
+        let intents = || self.protocol.all_intents();
+        let ended = intents().all(|(_, intent)| intent.finding().is_some() || intent.phase == Phase::Idle);
         let seen = (0..self.orders.len())
-            .all(|order| self.protocol.book.known(&order.to_string()).0 > LogicalTime(0));
+            .all(|order| self.protocol.listed().known(&order.to_string()).0 > LogicalTime(0));
         let served = self.served.iter().flatten().all(|served| *served != Served::Pending);
         if ended && seen && served && self.reads.is_empty() {
             // I10: listed orders are owned or flagged, except candidates that a caller was told of.
@@ -152,7 +152,7 @@ impl World {
             if self.is_swapped() {
                 found.swapped += 1;
             }
-            let placed = intents.values().filter(|intent| intent.order_id().is_some()).count() as u64;
+            let placed = intents().filter(|(_, intent)| intent.order_id().is_some()).count() as u64;
             if placed > self.own() {
                 found.lost += 1;
             }
@@ -162,8 +162,7 @@ impl World {
 
     /// True if two callers were told of one order, one of them before a crash.
     fn is_swapped(&self) -> bool {
-        let now =
-            |n: usize| self.protocol.intents.get(&IntentNo(n as u64)).and_then(|intent| intent.order_id());
+        let now = |n: usize| self.protocol.intent(IntentNo(n as u64)).and_then(|intent| intent.order_id());
         self.told.iter().enumerate().any(|(n, told)| {
             let Some(told) = told.map(|order| order.to_string()) else { return false };
             (0..self.told.len()).any(|other| other != n && now(other).is_some_and(|id| **id == *told))

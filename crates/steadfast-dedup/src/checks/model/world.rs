@@ -137,7 +137,7 @@ impl World {
     fn close_read(&mut self, model: &Model, index: usize, all: &[OrderRecord]) {
         let (read, seen) = self.reads.remove(index);
         let shown = seen.unwrap_or(0);
-        let session = self.protocol.reads[&read].started.unwrap().session;
+        let session = self.protocol.read_start(read).unwrap().session;
         let new = session != Session::default();
         let of_it = |order: &usize| model.lists != Lists::OfTheSession || self.of_new_session[*order] == new;
         let list = (0..shown).filter(of_it).map(|order| all[order].clone()).collect();
@@ -164,7 +164,7 @@ impl World {
     fn crash(&mut self, model: &Model, keep: usize, orders: &Orders) {
         assert!(model.lists == Lists::OneSession, "the journal of this model knows one session");
         for (n, told) in self.told.iter_mut().enumerate() {
-            let intent = self.protocol.intents.get(&IntentNo(n as u64));
+            let intent = self.protocol.intent(IntentNo(n as u64));
             *told = intent.and_then(|intent| intent.order_id()).map(|id| id.parse().unwrap());
         }
         let mut journal = std::mem::take(&mut self.journal);
@@ -202,7 +202,7 @@ impl World {
         self.step(Event::Restarted);
         self.journal = journal;
         for n in 0..model.intents {
-            if !self.protocol.intents.contains_key(&IntentNo(n)) {
+            if self.protocol.intent(IntentNo(n)).is_none() {
                 self.open(model, n, orders);
             }
         }
@@ -213,7 +213,7 @@ impl World {
     }
 
     pub(super) fn intent(&self, n: u64) -> &Intent {
-        &self.protocol.intents[&IntentNo(n)]
+        self.protocol.intent(IntentNo(n)).unwrap()
     }
 
     fn close_for_good(&mut self, attempt: AttemptNo, answer: Answer) {
@@ -262,7 +262,7 @@ impl World {
         if self.reads.len() < model.reads {
             out.push(Move::Read);
         }
-        if self.renewed && !self.protocol.readable.is_empty() {
+        if self.renewed && self.protocol.has_readable() {
             out.push(Move::Lose);
             if self.reads.len() < model.reads {
                 out.push(Move::ReadOwn);
@@ -345,8 +345,7 @@ impl World {
                 self.close(number(n, k), Outcome::NotExecuted);
             }
             Move::Settle(n, k) => {
-                self.protocol.unsettled.retain(|(_, other)| *other != number(n, k));
-                self.protocol.settle(number(n, k));
+                self.protocol.settle_now(number(n, k));
             }
             Move::Foreign => {
                 self.orders.push(None);
@@ -388,7 +387,7 @@ impl World {
     /// True if a caller was told of an order of another kind than it had asked for.
     pub(super) fn has_wrong_claim(&self, model: &Model) -> bool {
         (0..model.intents).any(|n| {
-            let order = self.protocol.intents.get(&IntentNo(n)).and_then(|intent| intent.order_id());
+            let order = self.protocol.intent(IntentNo(n)).and_then(|intent| intent.order_id());
             let owner = order.and_then(|id| self.orders[id.parse::<usize>().unwrap()]);
             owner.is_some_and(|owner| kind(model, owner) != kind(model, n))
         })
@@ -407,7 +406,5 @@ fn kind(model: &Model, n: u64) -> usize {
 fn protocol(model: &Model) -> OrderProtocol {
     let settings =
         Settings::default().resend(ResendPolicy::AtMost(model.attempts - 1)).key_policy(model.key_policy);
-    let mut protocol = OrderProtocol::new(Arc::new(settings), TradingDay(0));
-    protocol.rules = model.rules;
-    protocol
+    OrderProtocol::new(Arc::new(settings), TradingDay(0)).with_rules(model.rules)
 }

@@ -1,12 +1,17 @@
 //! Tests rare sequences of events, one step at a time.
 
-use steadfast_spec::{FieldNames, Outcome, Resend, parse_order_list};
+use steadfast_spec::{FieldNames, OrderRequest, Outcome, Resend, parse_order_list};
 
 use super::*;
-use crate::protocol::{
-    attempt::Never,
-    event::{Answer, OrderEvent},
-    resolution::Verdict,
+use crate::{
+    numbers::ReadNo,
+    protocol::{
+        attempt::Never,
+        event::{Answer, OrderEvent},
+        fidelity::ListFidelity,
+        resolution::Verdict,
+        wake::Purpose,
+    },
 };
 
 const LATER: Duration = Duration::from_secs(40);
@@ -539,7 +544,11 @@ fn each_order_of_ours_that_is_listed_otherwise_is_told_once() {
         "it is none: the list says S; a price is told only if nothing was"
     );
     books.step(Event::EpochBegan(TradingDay(1)));
-    assert_eq!(books.protocol.calibration, Calibration::Unlike, "spelling does not change overnight");
+    assert_eq!(
+        books.protocol.fidelity.of_lists(),
+        ListFidelity::Unlike,
+        "spelling does not change overnight"
+    );
 }
 
 #[test]

@@ -18,11 +18,11 @@ use crate::{
 
 impl Account {
     pub(crate) fn tally(&self) -> Tally {
-        self.monitor.look(|state| state.protocol.tally.clone())
+        self.monitor.look(|state| state.protocol.tally().clone())
     }
 
     pub(crate) fn trace(&self) -> Vec<Step> {
-        self.monitor.look(|state| state.protocol.steps.clone()).unwrap_or_default()
+        self.monitor.look(|state| state.protocol.steps().to_vec())
     }
 
     pub(crate) fn rule(self: &Arc<Self>, intent: IntentNo, ruling: Ruling) -> Result<(), InvalidRuling> {

@@ -70,7 +70,7 @@ impl Account {
             effects.extend(state.protocol.step(now, Event::Begun { attempt, session }));
             let durable = self.recorder.as_ref().and_then(|recorder| {
                 let (name, order) = state.protocol.asked(intent)?;
-                Some(recorder.begun(attempt, session, state.protocol.epoch, name, order))
+                Some(recorder.begun(attempt, session, state.protocol.day(), name, order))
             });
             Some((attempt, durable))
         })

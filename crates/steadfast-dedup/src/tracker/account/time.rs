@@ -181,7 +181,7 @@ impl Account {
 
     /// True if it is another day only by the machine's clock, and midnight is not near.
     pub(super) fn is_disputed(&self, protocol: &OrderProtocol) -> bool {
-        !protocol.midnight && protocol.epoch != self.settings.today()
+        !protocol.is_midnight_near() && protocol.day() != self.settings.today()
     }
 
     /// Learns the day from the service, by reading the list, where a name's meaning depends on this machine's clock.

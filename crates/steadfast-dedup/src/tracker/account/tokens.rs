@@ -54,7 +54,8 @@ impl State {
     pub(super) fn own_token(&mut self) -> Option<OwnToken> {
         let (tokens, protocol) = (&mut self.tokens, &self.protocol);
         let over = |token: &OwnToken| {
-            protocol.session.is_some_and(|now| now != token.session) && protocol.is_searched_in(token.session)
+            protocol.session().is_some_and(|now| now != token.session)
+                && protocol.is_searched_in(token.session)
         };
         let next = tokens.kept.iter().position(over).filter(|_| !tokens.was_own);
         tokens.was_own = next.is_some();
@@ -79,7 +80,7 @@ impl State {
     pub(super) fn let_go_of_tokens(&mut self, now: std::time::Duration, effects: &mut Effects) {
         let protocol = &self.protocol;
         let over = |token: &&OwnToken| {
-            protocol.session != Some(token.session)
+            protocol.session() != Some(token.session)
                 && !protocol.stands_in(token.session)
                 && !protocol.is_watched_in(token.session)
         };

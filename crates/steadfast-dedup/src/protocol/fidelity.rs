@@ -1,0 +1,150 @@
+use std::{collections::BTreeMap, sync::Arc};
+
+use steadfast_spec::{Code, Decimal, OrderRecord, SymId};
+
+use crate::{
+    numbers::{IntentNo, LogicalTime},
+    protocol::{intent::Intent, key::Key, matcher},
+};
+
+/// How faithfully lists show acknowledged orders.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fidelity {
+    lists: ListFidelity,
+    /// Acknowledged orders whose identifier our lists show for another order.
+    mismatches: BTreeMap<Arc<str>, Mismatch>,
+    /// When a change of an order was last sent.
+    changed: LogicalTime,
+}
+
+/// Whether acknowledged orders are recognised in lists.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ListFidelity {
+    #[default]
+    Untested,
+    Recognised,
+    Failed,
+    /// One is listed under another instrument, so any of our orders may be.
+    Unlike,
+}
+
+/// An acknowledged order whose record shows another one.
+#[derive(Clone, Debug)]
+pub(crate) struct Mismatch {
+    owner: IntentNo,
+    shows: Shows,
+    /// What the record shows, as far as it does: an order of this key and quantity is listed.
+    listed: Option<(Key, Decimal)>,
+    told: bool,
+}
+
+/// In which field the record differs.
+#[derive(Clone, Debug)]
+pub(crate) enum Shows {
+    Side,
+    Instrument(Option<SymId>),
+    Quantity(Decimal),
+}
+
+impl Shows {
+    /// Returns how a record differs from an intent's order, in a field other than price or type.
+    pub(crate) fn of(record: &OrderRecord, intent: &Intent) -> Option<Self> {
+        let order = &intent.order;
+        if !matcher::may_be_its_instrument(record, order) {
+            return Some(Self::Instrument(record.sym_id.as_deref().and_then(|shown| shown.parse().ok())));
+        }
+        if matches!(record.side, Some(Code::Known(side)) if side != order.side()) {
+            return Some(Self::Side);
+        }
+        record.qty.filter(|&qty| qty != order.qty()).map(Self::Quantity)
+    }
+}
+
+impl Mismatch {
+    pub(crate) fn owner(&self) -> IntentNo {
+        self.owner
+    }
+
+    pub(crate) fn shows(&self) -> &Shows {
+        &self.shows
+    }
+
+    /// Returns the key and quantity that the record shows, as far as it does.
+    pub(crate) fn listed(&self) -> Option<&(Key, Decimal)> {
+        self.listed.as_ref()
+    }
+}
+
+impl Fidelity {
+    pub(crate) fn of_lists(&self) -> ListFidelity {
+        self.lists
+    }
+
+    /// Notes that a list shows an acknowledged order as it was sent.
+    pub(crate) fn recognise(&mut self) {
+        if self.lists == ListFidelity::Untested {
+            self.lists = ListFidelity::Recognised;
+        }
+    }
+
+    /// Notes that a list shows an order in another form; true if that is news. It only gets worse.
+    pub(crate) fn worsen(&mut self, found: ListFidelity) -> bool {
+        let is_worse = self.lists != found && self.lists != ListFidelity::Unlike;
+        if is_worse {
+            self.lists = found;
+        }
+        is_worse
+    }
+
+    /// Notes that a change of an order is sent now.
+    pub(crate) fn note_change(&mut self, at: LogicalTime) {
+        self.changed = at;
+    }
+
+    /// True if no change of an order was sent since this position.
+    pub(crate) fn is_unchanged_since(&self, sent: LogicalTime) -> bool {
+        sent > self.changed
+    }
+
+    pub(crate) fn begin_day(&mut self) {
+        self.mismatches.clear();
+        // How a service spells instruments does not change overnight.
+        if self.lists != ListFidelity::Unlike {
+            self.lists = ListFidelity::Untested;
+        }
+    }
+
+    pub(crate) fn mismatches(&self) -> impl Iterator<Item = (&Arc<str>, &Mismatch)> {
+        self.mismatches.iter()
+    }
+
+    /// Notes that a record shows another order than its owner's; the first one counts.
+    pub(crate) fn note_mismatch(
+        &mut self,
+        order_id: &str,
+        owner: IntentNo,
+        shows: Shows,
+        listed: Option<(Key, Decimal)>,
+    ) {
+        self.mismatches.entry(order_id.into()).or_insert(Mismatch { owner, shows, listed, told: false });
+    }
+
+    pub(crate) fn end_mismatch(&mut self, order_id: &str) {
+        self.mismatches.remove(order_id);
+    }
+
+    pub(crate) fn keep_mismatches(&mut self, keep: impl Fn(&str, IntentNo) -> bool) {
+        self.mismatches.retain(|order_id, mismatch| keep(order_id, mismatch.owner));
+    }
+
+    /// Returns the mismatches that were not reported yet, and counts them as reported.
+    pub(crate) fn untold_mismatches(&mut self) -> Vec<(Arc<str>, IntentNo)> {
+        let untold = self.mismatches.iter_mut().filter(|(_, mismatch)| !mismatch.told);
+        untold
+            .map(|(order_id, mismatch)| {
+                mismatch.told = true;
+                (order_id.clone(), mismatch.owner)
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,162 @@
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use crate::{
+    numbers::{IntentNo, Session},
+    protocol::intent::Check,
+};
+
+/// The orders that may still appear after their end was told, and the reads that are due for them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Watches {
+    /// Since when each of them is watched for.
+    since: BTreeMap<IntentNo, Duration>,
+    /// For each refusal (401, 429) that was believed or returned early: until when its order could still be listed,
+    /// by the lateness bound.
+    believed: BTreeSet<Duration>,
+    /// Orders whose 429 was returned to the caller and is not confirmed by a list yet.
+    unconfirmed: BTreeSet<IntentNo>,
+    /// Refusals (401, 429) that a call ended with before a list agreed with them.
+    unlisted: BTreeMap<IntentNo, Check>,
+    /// When the lists of past sessions were last read.
+    own_looks: BTreeMap<Session, OwnLook>,
+    /// The last reads of a shutdown, while one is due.
+    last_look: Option<LastLook>,
+}
+
+/// When the list of a past session was read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OwnLook {
+    pub(crate) last: Option<Duration>,
+    /// Whether that read failed.
+    pub(crate) failed: bool,
+    /// One more is wanted before the account is released.
+    pub(crate) wanted: bool,
+}
+
+/// The last reads of a shutdown: when they began, and when the next one is due.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LastLook {
+    pub(crate) since: Duration,
+    pub(crate) due: Duration,
+}
+
+impl Watches {
+    pub(crate) fn watch(&mut self, number: IntentNo, since: Duration) {
+        self.since.insert(number, since);
+    }
+
+    /// Ends the watch for an order; returns since when it was watched for.
+    pub(crate) fn unwatch(&mut self, number: IntentNo) -> Option<Duration> {
+        self.since.remove(&number)
+    }
+
+    pub(crate) fn since(&self, number: IntentNo) -> Option<Duration> {
+        self.since.get(&number).copied()
+    }
+
+    pub(crate) fn is_watched(&self, number: IntentNo) -> bool {
+        self.since.contains_key(&number)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.since.is_empty()
+    }
+
+    /// Returns the watched orders, and since when they are.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (IntentNo, Duration)> {
+        self.since.iter().map(|(&number, &since)| (number, since))
+    }
+
+    /// Carries over to the next day: only these orders are still watched for.
+    pub(crate) fn begin_day(&mut self, is_watched: impl Fn(IntentNo) -> bool) {
+        self.since.retain(|&number, _| is_watched(number));
+        self.believed.clear();
+        self.own_looks.clear();
+    }
+
+    /// Notes that a refusal was believed whose order could be listed until then.
+    pub(crate) fn believe(&mut self, until: Duration) {
+        self.believed.insert(until);
+    }
+
+    pub(crate) fn is_believed(&self, until: Duration) -> bool {
+        self.believed.contains(&until)
+    }
+
+    /// Returns until when the order of a believed refusal could be listed, for the first and the last of them.
+    pub(crate) fn believed(&self) -> Option<(Duration, Duration)> {
+        Some((*self.believed.first()?, *self.believed.last()?))
+    }
+
+    /// Drops the refusals that a list read at this time could have refuted.
+    pub(crate) fn end_believed(&mut self, at: Duration) {
+        self.believed.retain(|&until| until >= at);
+    }
+
+    /// Notes that a refusal was returned that no list has confirmed.
+    pub(crate) fn await_confirmation(&mut self, number: IntentNo) {
+        self.unconfirmed.insert(number);
+    }
+
+    pub(crate) fn end_confirmation(&mut self, number: IntentNo) {
+        self.unconfirmed.remove(&number);
+    }
+
+    /// Drops the refusals that are confirmed.
+    pub(crate) fn confirm(&mut self, is_confirmed: impl Fn(IntentNo) -> bool) {
+        self.unconfirmed.retain(|&number| !is_confirmed(number));
+    }
+
+    pub(crate) fn unconfirmed(&self) -> &BTreeSet<IntentNo> {
+        &self.unconfirmed
+    }
+
+    pub(crate) fn take_unconfirmed(&mut self) -> BTreeSet<IntentNo> {
+        std::mem::take(&mut self.unconfirmed)
+    }
+
+    /// Notes that a call ended with a refusal before a list agreed with it.
+    pub(crate) fn note_unlisted(&mut self, number: IntentNo, check: Check) {
+        self.unlisted.insert(number, check);
+    }
+
+    pub(crate) fn end_unlisted(&mut self, number: IntentNo) {
+        self.unlisted.remove(&number);
+    }
+
+    pub(crate) fn is_unlisted(&self, number: IntentNo) -> bool {
+        self.unlisted.contains_key(&number)
+    }
+
+    pub(crate) fn unlisted(&self) -> impl Iterator<Item = (IntentNo, Check)> {
+        self.unlisted.iter().map(|(&number, &check)| (number, check))
+    }
+
+    pub(crate) fn own_look(&self, session: Session) -> OwnLook {
+        self.own_looks.get(&session).copied().unwrap_or_default()
+    }
+
+    /// Asks for one more read of a past session's list.
+    pub(crate) fn want_own_look(&mut self, session: Session) {
+        self.own_looks.entry(session).or_default().wanted = true;
+    }
+
+    pub(crate) fn end_own_look(&mut self, session: Session, at: Duration, looked: bool) {
+        self.own_looks.insert(session, OwnLook { last: Some(at), failed: !looked, wanted: false });
+    }
+
+    pub(crate) fn last_look(&self) -> Option<LastLook> {
+        self.last_look
+    }
+
+    pub(crate) fn set_last_look(&mut self, look: Option<LastLook>) {
+        self.last_look = look;
+    }
+
+    pub(crate) fn take_last_look(&mut self) -> Option<LastLook> {
+        self.last_look.take()
+    }
+}
