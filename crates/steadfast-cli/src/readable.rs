@@ -5,19 +5,15 @@
 
 use std::{
     borrow::Cow,
-    collections::HashSet,
     fmt::{self, Write as _},
     io,
-    ops::Range,
 };
 
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
-use steadfast::auth::TokenSource;
-use steadfast_spec::spelling::{Spelled, is_obeyed, spelled};
+use steadfast::auth::{TokenSource, holds_whole_secret, secret_places};
+use steadfast_spec::is_obeyed;
 
-/// This many consecutive characters of a secret identify it, even if the rest is cut off.
-const PIECE: usize = 8;
 /// Replaces a secret.
 const MASK: &str = "***";
 
@@ -49,7 +45,7 @@ pub(crate) fn readable(text: &str) -> Cow<'_, str> {
 /// Returns the service's name for an order, readable. Only a whole secret is masked in it: by chance an identifier may
 /// share a few characters with one, and the user needs it to cancel the order.
 pub(crate) fn identifier(text: &str) -> Cow<'_, str> {
-    let text: Cow<'_, str> = match secrets().iter().any(|secret| is_whole_in(secret.expose_secret(), text)) {
+    let text: Cow<'_, str> = match secrets().iter().any(|secret| holds_whole_secret(text, secret)) {
         true => MASK.into(),
         false => text.into(),
     };
@@ -103,82 +99,13 @@ fn secrets() -> Vec<SecretString> {
 }
 
 fn without_secrets(text: Cow<'_, str>) -> Cow<'_, str> {
-    let secrets = secrets();
-    if secrets.is_empty() {
+    let places = secret_places(&text, &secrets());
+    if places.is_empty() {
         return text;
     }
     let mut hidden = vec![false; text.len()];
-    let (plain, spelled) = (Plain::of(&text), spelled(&text));
-    for secret in secrets.iter().map(ExposeSecret::expose_secret) {
-        if secret.len() < PIECE {
-            words(&text, secret, |place| hidden[place].fill(true));
-        } else {
-            let secret = Plain::of(secret).bytes;
-            let pieces: HashSet<&[u8]> = secret.windows(PIECE.min(secret.len())).collect();
-            pieces_in(&plain.bytes, &pieces, |place| hidden[plain.place(place)].fill(true));
-            for Spelled { place, bytes } in &spelled {
-                pieces_in(&bytes.to_ascii_lowercase(), &pieces, |_| hidden[place.clone()].fill(true));
-            }
-        }
-        // A few bytes occur in any word by chance.
-        if (PIECE / 2 + 1..PIECE).contains(&secret.len()) {
-            let encoded = spelled.iter().filter(|spelled| spelled.bytes == secret.as_bytes());
-            encoded.for_each(|spelled| hidden[spelled.place.clone()].fill(true));
-        }
-    }
-    if hidden.iter().all(|hidden| !hidden) { text } else { masked(&text, |at| hidden[at]).into() }
-}
-
-/// A text as secrets are compared with it: in lower case, without blanks and without characters that are not seen.
-struct Plain {
-    bytes: Vec<u8>,
-    /// Where each byte's character is in the text.
-    places: Vec<Range<usize>>,
-}
-
-impl Plain {
-    fn of(text: &str) -> Self {
-        let mut plain =
-            Self { bytes: Vec::with_capacity(text.len()), places: Vec::with_capacity(text.len()) };
-        for (at, c) in text.char_indices().filter(|(_, c)| !c.is_whitespace() && !is_obeyed(*c)) {
-            let place = at..at + c.len_utf8();
-            plain.bytes.extend_from_slice(text[place.clone()].to_ascii_lowercase().as_bytes());
-            plain.places.resize(plain.bytes.len(), place);
-        }
-        plain
-    }
-
-    fn place(&self, bytes: Range<usize>) -> Range<usize> {
-        self.places[bytes.start].start..self.places[bytes.end - 1].end
-    }
-}
-
-/// True if a text holds a secret from its beginning to its end.
-fn is_whole_in(secret: &str, text: &str) -> bool {
-    let (secret, text) = (Plain::of(secret).bytes, Plain::of(text).bytes);
-    secret.len() >= PIECE && text.windows(secret.len()).any(|window| window == secret)
-}
-
-/// Calls `hide` with each place of a text that holds a piece of a secret.
-fn pieces_in(text: &[u8], pieces: &HashSet<&[u8]>, mut hide: impl FnMut(Range<usize>)) {
-    let Some(length) = pieces.iter().next().map(|piece| piece.len()) else { return };
-    for (at, piece) in text.windows(length).enumerate() {
-        if pieces.contains(piece) {
-            hide(at..at + length);
-        }
-    }
-}
-
-/// Calls `hide` with each place where a short secret is a word of its own: short texts occur everywhere.
-fn words(text: &str, secret: &str, mut hide: impl FnMut(Range<usize>)) {
-    let is_word = |at: Option<&u8>| at.is_some_and(u8::is_ascii_alphanumeric);
-    let bytes = text.as_bytes();
-    for (at, _) in text.match_indices(secret) {
-        let end = at + secret.len();
-        if !is_word(at.checked_sub(1).and_then(|at| bytes.get(at))) && !is_word(bytes.get(end)) {
-            hide(at..end);
-        }
-    }
+    places.into_iter().for_each(|place| hidden[place].fill(true));
+    masked(&text, |at| hidden[at]).into()
 }
 
 /// Masks possible secrets in an address: user and password between `://` and `@`, and the text after `?` or `#`.

@@ -59,6 +59,7 @@ pub mod ext;
 mod failure;
 pub mod file;
 mod form;
+mod obeyed;
 mod operation;
 mod order;
 mod order_change;
@@ -70,8 +71,6 @@ mod route;
 mod scope;
 mod sends;
 mod spare;
-#[doc(hidden)]
-pub mod spelling;
 mod stamps;
 mod sym_id;
 mod token;
@@ -90,6 +89,7 @@ pub use crate::{
     error_table::{ERRORS, ErrorRow, Origin, is_documented, msg},
     failure::{BoxError, Failure, causes, find_cause, on_one_line, one_line},
     form::{Form, MalformedForm},
+    obeyed::is_obeyed,
     operation::{InvalidOperation, Operation},
     order::{InvalidOrder, InvalidOrderReason, OrderRequest, OrderRequestBuilder},
     order_change::OrderChange,

@@ -2,7 +2,7 @@ use std::{borrow::Cow, error::Error, fmt};
 
 use rust_decimal::Decimal;
 
-use crate::{Form, OrderType, Product, Side, SymId, Validity, parse_decimal, spelling};
+use crate::{Form, OrderType, Product, Side, SymId, Validity, is_obeyed, parse_decimal};
 
 /// The fields of §4.4, in their order on the wire.
 const FIELDS: [&str; 8] = ["symId", "qty", "side", "type", "product", "validity", "limitPrice", "trigPrice"];
@@ -255,7 +255,7 @@ impl OrderRequestBuilder {
         let order_type = self.order_type.ok_or_else(|| InvalidOrder::new("type", Missing))?;
         let product = self.product.ok_or_else(|| InvalidOrder::new("product", Missing))?;
         let validity = self.validity.ok_or_else(|| InvalidOrder::new("validity", Missing))?;
-        if sym_id.as_str().contains(spelling::is_obeyed) {
+        if sym_id.as_str().contains(is_obeyed) {
             return Err(InvalidOrder::new("symId", ControlCharacter));
         }
         if qty <= Decimal::ZERO {
@@ -303,7 +303,7 @@ pub(crate) fn check_extra(extra: &[(Cow<'static, str>, String)], own: &[&str]) -
     for (position, (name, _)) in extra.iter().enumerate() {
         let reason = if name.is_empty() {
             return Err(InvalidOrder::new("extra", Missing));
-        } else if name.contains(spelling::is_obeyed) {
+        } else if name.contains(is_obeyed) {
             return Err(InvalidOrder::new("extra", ControlCharacter));
         } else if own.iter().any(|field| field.eq_ignore_ascii_case(name.trim())) {
             OwnField

@@ -14,7 +14,7 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderValue, Response, header::AGE};
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 use steadfast_spec::ext::TokenGeneration;
 use tokio::{
     sync::oneshot,
@@ -31,7 +31,7 @@ use super::{
 use crate::{
     error::AuthError,
     login::{Grant, Login, Static},
-    secret::{ApiKey, InvalidSecret, stands_in},
+    secret::{ApiKey, InvalidSecret, secret_places},
     store::StoreError,
     sync::Guard,
 };
@@ -167,12 +167,11 @@ impl TokenSource {
         self.shared.status()
     }
 
-    /// Returns true if the API key or the current token occurs in `text`, as it is or percent-, base64- or hex-encoded,
-    /// or a piece of eight characters of it, in any case. Such a text must not be logged. A secret of less than eight
-    /// characters counts only unencoded and as a word of its own, because short texts occur everywhere.
+    /// Returns true if `text` shows the API key or the current token, or enough of it ([`secret_places`]). Such a text
+    /// must not be logged.
     #[must_use]
     pub fn is_quoted_in(&self, text: &str) -> bool {
-        self.secrets().iter().any(|secret| stands_in(secret.expose_secret(), text))
+        !secret_places(text, &self.secrets()).is_empty()
     }
 
     /// Returns the API key and the current token, for a program that keeps them out of its own output.

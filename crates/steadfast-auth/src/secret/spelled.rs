@@ -3,14 +3,6 @@
 
 use std::ops::Range;
 
-/// True for characters that change how the text around them is shown: control characters and changes of writing
-/// direction.
-#[must_use]
-pub fn is_obeyed(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
-}
-
 /// The shortest run that is decoded; shorter ones reveal no secret.
 const LEAST: usize = 8;
 /// How deep encodings may be nested: base64 in an address is percent-encoded as well.
@@ -18,16 +10,15 @@ const DEPTH: usize = 2;
 
 /// A decoded run of characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spelled {
+pub(super) struct Spelled {
     /// The range of the run in the text.
-    pub place: Range<usize>,
+    pub(super) place: Range<usize>,
     /// Its content, in one of the possible encodings.
-    pub bytes: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
 }
 
 /// Returns everything in a text that can be decoded, in each possible way. Most of it was never meant as an encoding.
-#[must_use]
-pub fn spelled(text: &str) -> Vec<Spelled> {
+pub(super) fn spelled(text: &str) -> Vec<Spelled> {
     let mut found = Vec::new();
     spell(text.as_bytes(), &mut |place, bytes| found.push(Spelled { place, bytes }), DEPTH);
     found

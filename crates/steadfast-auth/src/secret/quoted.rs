@@ -1,0 +1,160 @@
+//! Finds secrets in a foreign text. The service may quote a token in part, encoded or in another case.
+
+use std::{collections::HashSet, ops::Range};
+
+use secrecy::{ExposeSecret, SecretString};
+use steadfast_spec::is_obeyed;
+
+use super::spelled::{Spelled, spelled};
+
+/// This many consecutive characters of a secret identify it, even if the rest is cut off.
+const PIECE: usize = 8;
+
+/// Returns the places of `text` that show one of the secrets, in no order.
+///
+/// A secret is shown by eight characters of it, as they are or percent-, base64- or hex-encoded, in any case and with
+/// blanks in them. A shorter one must be a word of its own, because short texts occur everywhere; from five characters
+/// on, it is also shown by a text that is exactly its encoding.
+#[must_use]
+pub fn secret_places(text: &str, secrets: &[SecretString]) -> Vec<Range<usize>> {
+    let mut places = Vec::new();
+    if secrets.is_empty() {
+        return places;
+    }
+    let (plain, spelled) = (Plain::of(text), spelled(text));
+    for secret in secrets.iter().map(ExposeSecret::expose_secret) {
+        if secret.len() < PIECE {
+            places.extend(words(text, secret));
+            // A few bytes occur in any word by chance.
+            if secret.len() > PIECE / 2 {
+                let encoded = spelled.iter().filter(|spelled| spelled.bytes == secret.as_bytes());
+                places.extend(encoded.map(|spelled| spelled.place.clone()));
+            }
+            continue;
+        }
+        let secret = Plain::of(secret).bytes;
+        let pieces: HashSet<&[u8]> = secret.windows(PIECE.min(secret.len()).max(1)).collect();
+        places.extend(pieces_in(&plain.bytes, &pieces).map(|found| plain.place(found)));
+        for Spelled { place, bytes } in &spelled {
+            if pieces_in(&without_blanks(bytes), &pieces).next().is_some() {
+                places.push(place.clone());
+            }
+        }
+    }
+    places
+}
+
+/// True if a text holds a secret of at least eight characters from its beginning to its end, in any case and with
+/// blanks in it.
+#[must_use]
+pub fn holds_whole_secret(text: &str, secret: &SecretString) -> bool {
+    let (secret, text) = (Plain::of(secret.expose_secret()).bytes, Plain::of(text).bytes);
+    secret.len() >= PIECE && text.windows(secret.len()).any(|window| window == secret)
+}
+
+/// A text as secrets are compared with it: in lower case, without blanks and without characters that are not seen.
+struct Plain {
+    bytes: Vec<u8>,
+    /// Where each byte's character is in the text.
+    places: Vec<Range<usize>>,
+}
+
+impl Plain {
+    fn of(text: &str) -> Self {
+        let mut plain =
+            Self { bytes: Vec::with_capacity(text.len()), places: Vec::with_capacity(text.len()) };
+        for (at, c) in text.char_indices().filter(|(_, c)| !c.is_whitespace() && !is_obeyed(*c)) {
+            let place = at..at + c.len_utf8();
+            plain.bytes.extend_from_slice(text[place.clone()].to_ascii_lowercase().as_bytes());
+            plain.places.resize(plain.bytes.len(), place);
+        }
+        plain
+    }
+
+    fn place(&self, bytes: Range<usize>) -> Range<usize> {
+        self.places[bytes.start].start..self.places[bytes.end - 1].end
+    }
+}
+
+/// As [`Plain`], for decoded bytes, which need not be a text.
+fn without_blanks(bytes: &[u8]) -> Vec<u8> {
+    let seen = bytes.iter().filter(|byte| !byte.is_ascii() || byte.is_ascii_graphic());
+    seen.map(u8::to_ascii_lowercase).collect()
+}
+
+/// Returns the places of a text that hold a piece of a secret.
+fn pieces_in(text: &[u8], pieces: &HashSet<&[u8]>) -> impl Iterator<Item = Range<usize>> {
+    let length = pieces.iter().next().map_or(PIECE, |piece| piece.len());
+    let found = text.windows(length).enumerate().filter(|(_, piece)| pieces.contains(piece));
+    found.map(move |(at, _)| at..at + length)
+}
+
+/// Returns the places where a short secret is a word of its own.
+fn words(text: &str, secret: &str) -> impl Iterator<Item = Range<usize>> {
+    let is_word = |at: Option<&u8>| at.is_some_and(u8::is_ascii_alphanumeric);
+    let (bytes, length) = (text.as_bytes(), secret.len());
+    let found = text.match_indices(secret).filter(move |_| length > 0);
+    found.map(move |(at, _)| at..at + length).filter(move |place| {
+        !is_word(place.start.checked_sub(1).and_then(|at| bytes.get(at))) && !is_word(bytes.get(place.end))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shows(secret: &str, text: &str) -> bool {
+        !secret_places(text, &[secret.into()]).is_empty()
+    }
+
+    #[test]
+    fn x01_a_secret_in_another_spelling_is_found_too() {
+        let secret = "token-fedcba9876543210";
+        for text in [
+            "no access for token%2Dfedcba9876543210",
+            "Basic dG9rZW4tZmVkY2JhOTg3NjU0MzIxMA==",
+            "746f6b656e2d66656463626139383736353433323130",
+            "no access for TOKEN-FEDC",
+            "no access for 9876 5432 10",
+            "no access for token-\u{200b}fedcba",
+            "token-%20fe%0Adcba",
+        ] {
+            assert!(shows(secret, text), "{text}");
+        }
+        assert!(!shows(secret, "no access for dG9rZW4"));
+    }
+
+    #[test]
+    fn a_short_secret_is_found_only_as_a_word_or_as_all_of_an_encoded_text() {
+        for (secret, text, found) in [
+            ("k", "Bad request, kindly check", false),
+            ("k", "no access for k:token", true),
+            ("token", "tokens end at night", false),
+            ("token", "token", true),
+            ("token", "für token.", true),
+            ("token", "no access for 746f6b656e", true),
+            ("tok", "no access for dG9rAAAA", false),
+            ("a-long-secret", "xa-long-secretx", true),
+            ("", "anything", false),
+        ] {
+            assert_eq!(shows(secret, text), found, "{secret:?} in {text:?}");
+        }
+    }
+
+    #[test]
+    fn the_place_of_a_secret_is_that_of_its_characters_in_the_text() {
+        let text = "é for a-secret -of-some b";
+        let mut places = secret_places(text, &["a-secret-of-some".into()]);
+        places.sort_by_key(|place| (place.start, place.end));
+        let (from, to) = (places[0].start, places.iter().map(|place| place.end).max());
+        assert_eq!((&text[from..], to), ("a-secret -of-some b", Some(text.len() - 2)));
+    }
+
+    #[test]
+    fn an_identifier_that_shares_a_few_characters_with_a_secret_holds_it_not() {
+        let secret = "a-secret-of-some-length".into();
+        assert!(!holds_whole_secret("a-secret7", &secret));
+        assert!(holds_whole_secret("1A-secret-of-some-length", &secret));
+        assert!(!holds_whole_secret("pin7", &"pin7".into()));
+    }
+}
