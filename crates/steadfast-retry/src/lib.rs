@@ -65,6 +65,7 @@ mod buffer;
 mod classify;
 mod collect;
 mod error;
+mod get_out;
 mod jitter;
 mod last_result;
 mod layer;

@@ -3,7 +3,7 @@ use std::{fmt, ops::RangeInclusive, sync::Arc, time::Duration};
 use http::{Extensions, Response, StatusCode};
 use http_body::Body;
 use steadfast_spec::{
-    BoxError, Class,
+    BoxError, Class, Lane,
     ext::{self, ResendCount},
 };
 use tokio::time::Instant;
@@ -30,7 +30,9 @@ use crate::{
 ///    ([`Route::is_unverifiable`](steadfast_spec::Route::is_unverifiable)) is not repeated after a 429. An answer
 ///    that no layer has classified is judged by its status.
 /// 2. The time follows from [`Rules`]: 1, 2, 4 and 8 s by default, longer if the answer asks for it. There is no
-///    repeat if it would come too late for the call's [`Deadline`](ext::Deadline) or [`SendBy`](ext::SendBy).
+///    repeat if it would come too late for the call's [`Deadline`](ext::Deadline) or [`SendBy`](ext::SendBy). A
+///    cancel that meets a 429 waits at the limiter instead, before all others, if
+///    [`predict_permit`](RetryPolicy::predict_permit) is set: the limiter has paused the zone.
 /// 3. If a repeat is due and not made, the last result is returned. An answer is marked with
 ///    [`DoNotRetry`](ext::DoNotRetry) and its [`AttemptTrail`]; an error becomes the source of a [`RetriesEnded`].
 ///    No policy further out repeats a marked result.
@@ -144,8 +146,11 @@ impl RetryPolicy {
         self
     }
 
-    /// Uses `predict` to find out when a request with these extensions would be admitted. A repeat that the limiter
-    /// would then refuse is not waited for.
+    /// Uses `predict` to find out when a limiter further in would admit a request with these extensions at the head
+    /// of its lane. A repeat that the limiter would then refuse is not waited for.
+    ///
+    /// A safe request of the critical lane, such as a cancel, that meets a 429 is handed back to the limiter at once,
+    /// and until its deadline. So the limiter must pause after a 429, as a `ZoneLimiter` does.
     #[must_use]
     pub fn predict_permit<F>(mut self, predict: F) -> Self
     where
@@ -180,9 +185,18 @@ impl RetryPolicy {
         if last.is_final || !may_repeat(class, last.observation.ending) {
             return Decision::Return;
         }
-        let remaining = self.settings.remaining(&stored.head().extensions);
-        let (earlier, draw) = (&self.earlier, self.settings.draw());
-        match self.settings.rules().decide(class, earlier, &last.observation, &remaining, draw) {
+        let extensions = stored.head().extensions;
+        let remaining = self.settings.remaining(&extensions);
+        let (rules, earlier, draw) = (self.settings.rules(), &self.earlier, self.settings.draw());
+        let lane = extensions.get::<Lane>().copied().unwrap_or(stored.route().lane);
+        let must_get_out = class == Class::Safe && lane == Lane::Critical;
+        let decision =
+            if must_get_out && last.observation.ending == Ending::Throttled && remaining.permit.is_some() {
+                rules.get_out(earlier, &last.observation, &remaining, draw)
+            } else {
+                rules.decide(class, earlier, &last.observation, &remaining, draw)
+            };
+        match decision {
             Decision::Repeat { .. } if !self.settings.withdraw() => Decision::Stop(StopReason::Budget),
             decision => decision,
         }

@@ -59,8 +59,23 @@ pub struct Remaining {
     pub deadline: Option<Duration>,
     /// Until the request must have left.
     pub send_by: Option<Duration>,
-    /// Until the limiter is expected to admit a request like this.
+    /// Until the limiter is expected to admit the repeat, which goes to the head of its lane.
     pub permit: Option<Duration>,
+}
+
+impl Remaining {
+    /// Decides for a repeat after a delay, unless it would come too late.
+    pub(crate) fn allow(&self, after: Duration) -> Decision {
+        // The wait for the permit runs during the delay, so the later of the two counts.
+        let sent = self.permit.map_or(after, |permit| permit.max(after));
+        if self.deadline.is_some_and(|deadline| sent >= deadline) {
+            return Decision::Stop(StopReason::Deadline);
+        }
+        if self.send_by.is_some_and(|send_by| sent > send_by) {
+            return Decision::Stop(StopReason::SendBy);
+        }
+        Decision::Repeat { after }
+    }
 }
 
 /// The decision after a send.
@@ -122,15 +137,7 @@ impl Rules {
             return Decision::Stop(StopReason::Spent);
         };
         let after = self.delay(scheduled, earlier, observation, draw);
-        // The wait for the permit runs during the delay, so the later of the two counts.
-        let sent = remaining.permit.map_or(after, |permit| permit.max(after));
-        if remaining.deadline.is_some_and(|deadline| sent >= deadline) {
-            return Decision::Stop(StopReason::Deadline);
-        }
-        if remaining.send_by.is_some_and(|send_by| sent > send_by) {
-            return Decision::Stop(StopReason::SendBy);
-        }
-        Decision::Repeat { after }
+        remaining.allow(after)
     }
 
     fn delay(

@@ -295,8 +295,8 @@ impl Stack {
         BoxCloneSyncService::new(self.service(transport))
     }
 
-    /// Returns when the limiter would admit a request, so that Retry does not wait for a repeat that would come too
-    /// late.
+    /// Returns when the limiter would admit the repeat of a request, so that Retry does not wait for one that would
+    /// come too late, and hands a refused cancel back to the limiter.
     fn permits(&self) -> impl Fn(&Extensions) -> Option<Instant> + Send + Sync + use<> {
         let (limiter, address, name) = (self.limiter.clone(), self.local_address, self.api_key_name.clone());
         let authority = self.base.uri().authority().map(ToString::to_string).unwrap_or_default();
@@ -306,7 +306,7 @@ impl Stack {
             let account = request.get().cloned().unwrap_or_default();
             let keys = limiter.keys_from(&authority, address, &account);
             let keys = name.as_ref().map_or(keys, |name| keys.api_key(name));
-            limiter.earliest(&route.zones, keys, lane).ok()
+            limiter.earliest_again(&route.zones, keys, lane).ok()
         }
     }
 }

@@ -100,7 +100,7 @@ impl KeyState {
     pub(crate) fn grant(&mut self, rules: &Rules, lane: Lane, optimistic: bool, now: Nanos) -> Share {
         self.spend(now);
         self.optimistic += u16::from(optimistic);
-        let learned = self.trust().learned();
+        let learned = self.learned(lane);
         let mut probe = false;
         if let Some(penalty) = &mut self.penalty {
             if lane == Lane::Bulk {
@@ -137,6 +137,7 @@ impl KeyState {
         self.optimistic_ended(share);
         let Some(penalty) = &mut self.penalty else { return Change::default() };
         penalty.breaker_mut().answered(share.probe);
+        penalty.critical_mut().clean(rules.profile, rules.shortest_limit(), now);
         penalty.trust_mut().clean(rules.profile, rules.shortest_limit(), now)
     }
 
@@ -157,6 +158,11 @@ impl KeyState {
     pub(crate) fn mismatch(&mut self, rules: &Rules, now: Nanos) -> Change {
         let optimistic = self.optimistic > 0;
         self.penalty_mut().trust_mut().mismatch(optimistic, rules.shortest_limit(), now)
+    }
+
+    /// Records such a 429 for a request of the critical lane.
+    pub(crate) fn critical_mismatch(&mut self, rules: &Rules, now: Nanos) {
+        self.penalty_mut().critical_mut().mismatch(false, rules.shortest_limit(), now);
     }
 
     /// Records that the request is no longer on its way, if only the log had admitted it.
@@ -267,6 +273,12 @@ impl KeyState {
 
     pub(crate) fn trust(&self) -> TrustLevel {
         self.penalty.as_ref().map(|penalty| penalty.trust()).unwrap_or_default()
+    }
+
+    /// Returns the learned limit of the shortest window for `lane`. The critical lane learns from its own 429s only.
+    pub(crate) fn learned(&self, lane: Lane) -> Option<u32> {
+        let penalty = self.penalty.as_ref()?;
+        if lane == Lane::Critical { penalty.critical().learned() } else { penalty.trust().learned() }
     }
 
     /// True if the key has nothing left to remember at `now`.

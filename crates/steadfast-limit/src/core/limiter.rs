@@ -191,7 +191,7 @@ impl Limiter {
                 Answer::TooManyRequests { retry_after } => {
                     let verdict = state.refused(rules, share, retry_after, now);
                     if let Verdict::Opened { pause, again } = verdict {
-                        self.on_429(id, pause, again, grant.is_lenient(), now);
+                        self.on_429(id, (pause, again), &grant, now);
                     }
                     self.keys.get_mut(id).0.optimistic_ended(share);
                 }
@@ -245,12 +245,23 @@ impl Limiter {
     ///
     /// [`Refusal`] if the zones cannot be used at all.
     pub fn earliest(&mut self, zones: &[(ZoneId, u64)], lane: Lane, now: Nanos) -> Result<Nanos, Refusal> {
+        self.earliest_in(zones, lane, false, now)
+    }
+
+    /// Returns the same for a request that would go to the head of its lane if `head` is true.
+    pub(crate) fn earliest_in(
+        &mut self,
+        zones: &[(ZoneId, u64)],
+        lane: Lane,
+        head: bool,
+        now: Nanos,
+    ) -> Result<Nanos, Refusal> {
         let now = self.advance(now);
         if zones.is_empty() {
             return Err(Refusal::NoZone);
         }
         let each = zones.iter().map(|(zone, key)| match self.keys.find(*zone, *key) {
-            Some(id) => self.estimate(id, lane, false, now),
+            Some(id) => self.estimate(id, lane, head, now),
             // A key that is not in use has only what the limiter's start counts as spent.
             None => {
                 let state = self.keys.new_state(*zone, *key, now);

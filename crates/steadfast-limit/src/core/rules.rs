@@ -111,11 +111,10 @@ impl Rules {
     }
 
     /// Returns how much `lane` may fill of the window at `place` (0 is the shortest): of the limit, and of its
-    /// ceiling. The limit of the shortest window is `learned`, except for the critical lane, which keeps the
-    /// documented one.
+    /// ceiling. The limit of the shortest window is the `learned` one, if there is one.
     pub(crate) fn allows(&self, place: usize, lane: Lane, learned: Option<u32>) -> (u32, u32) {
         let bound = &self.bounds[place];
-        match learned.filter(|_| place == 0 && lane != Lane::Critical) {
+        match learned.filter(|_| place == 0) {
             Some(limit) => (limit, self.ceilings.ceiling(lane, limit).max(1)),
             None => (bound.limit, bound.ceilings[lane as usize]),
         }

@@ -92,6 +92,17 @@ impl ZoneLimiter {
         Ok(self.shared.instant(at))
     }
 
+    /// Returns the same for a request that is sent again and goes to the head of its lane.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] if a zone is unknown, or none is given.
+    pub fn earliest_again(&self, zones: &[Zone], keys: ScopeKeys, lane: Lane) -> Result<Instant, Refusal> {
+        let zones = self.shared.resolve(zones.iter().copied(), keys)?;
+        let at = self.shared.with(|core, now| core.earliest_in(zones.as_slice(), lane, true, now))?;
+        Ok(self.shared.instant(at))
+    }
+
     /// Returns what every zone and lane holds now. Idle keys are dropped first.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {

@@ -15,6 +15,7 @@ mod describe;
 mod dropping;
 mod ended;
 mod errors;
+mod getting_out;
 mod kept_limits;
 mod lengths;
 mod list_evidence;

@@ -115,7 +115,7 @@ impl KeyState {
         let unanswered = self.unanswered(lane, strict, now);
         let stamps = Stamps::new(&self.log, rules.unit, &unanswered.stamps);
         let busy = unanswered.busy as usize;
-        let learned = self.trust().learned();
+        let learned = self.learned(lane);
         let windows = rules.bounds.iter().enumerate().map(|(place, bound)| {
             let (_, ceiling) = rules.allows(place, lane, learned);
             // A whole window's worth of requests ahead adds a whole window of waiting.
@@ -140,16 +140,14 @@ impl KeyState {
         // Requests without an answer hold back the lower lanes longer than this one.
         let shortest = rules.bounds.first().map_or(0, |bound| bound.period);
         let overdue = |granted: &Nanos| granted + Self::PATIENCE + shortest <= now;
-        let passes = is_exempt(lane, strict)
-            && (!self.lost.is_empty() || self.in_flight.granted().first().is_some_and(overdue));
-        // Critical requests keep the documented limit, unspread.
-        passes || lane == Lane::Critical && self.trust().spreads()
+        is_exempt(lane, strict)
+            && (!self.lost.is_empty() || self.in_flight.granted().first().is_some_and(overdue))
     }
 
     /// Returns how the window at `place` is counted for the answer to `mode`, and how much `lane` may fill of it: of
     /// the limit, and of its ceiling.
     fn counted(&self, rules: &Rules, place: usize, lane: Lane, mode: Mode) -> (Counting, (u32, u32)) {
-        let allowed = || rules.allows(place, lane, self.trust().learned());
+        let allowed = || rules.allows(place, lane, self.learned(lane));
         match mode {
             Mode::Next { .. } => (self.counting(rules.profile, place, lane), allowed()),
             Mode::Alone => (self.trusted(rules.profile, place, lane), allowed()),
@@ -176,7 +174,12 @@ impl KeyState {
 
     /// Returns the same, whatever is on its way.
     fn trusted(&self, profile: Profile, place: usize, lane: Lane) -> Counting {
-        self.trust().counting(profile, place == 0 && lane != Lane::Critical)
+        let is_critical = lane == Lane::Critical;
+        match self.trust().counting(profile, place == 0 && !is_critical) {
+            // A limit that the critical lane has learned is small, and the universal rule would use half of it.
+            Counting::Universal if is_critical && place == 0 && self.learned(lane).is_some() => Counting::Log,
+            counting => counting,
+        }
     }
 
     /// Returns the lost requests that hold back `lane`, each as the instant from which its window counts.

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use steadfast_spec::Lane;
+
 use super::{Limiter, waiters::Waiter};
 use crate::{
     core::{
@@ -23,7 +25,7 @@ enum Obstacle {
 /// Operations on the queues.
 impl Limiter {
     /// Stops a zone after a 429.
-    pub(super) fn on_429(&mut self, id: usize, pause: Nanos, again: bool, is_lenient: bool, now: Nanos) {
+    pub(super) fn on_429(&mut self, id: usize, (pause, again): (Nanos, bool), grant: &Grant, now: Nanos) {
         let (state, rules) = self.keys.get_mut(id);
         let (zone, key) = (rules.zone, state.key());
         // Windows no longer than the pause empty during it. A longer one is probably spent only if the probe after a
@@ -31,7 +33,13 @@ impl Limiter {
         if again && rules.longest() > pause {
             state.fill(now + rules.longest());
         }
-        if !is_lenient {
+        // A probe that fails shows that the quota is still spent, not that critical requests follow too fast.
+        if grant.lane() == Lane::Critical && !again && !grant.is_lenient() {
+            state.critical_mismatch(rules, now);
+        }
+        // Critical requests are not spread, and may use more than the other lanes have learned.
+        let is_explained = grant.is_lenient() || grant.lane() == Lane::Critical && state.trust().spreads();
+        if !is_explained {
             self.events.push(Event::ModelMismatch { zone, key, ours: state.uses(rules, now) });
             let change = state.mismatch(rules, now);
             self.report_change(id, change);

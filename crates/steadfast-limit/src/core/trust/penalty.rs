@@ -13,6 +13,8 @@ use crate::core::{
 pub(crate) struct Penalty {
     breaker: CircuitBreaker,
     trust: TrustLevel,
+    /// The same, for the critical lane's own 429s. Only its learned limit counts.
+    critical: TrustLevel,
     /// When the bulk lane may have its next slot, where it takes only every second.
     bulk_opens: Nanos,
     /// Until when the long windows count as spent, for the lanes that can wait.
@@ -34,6 +36,14 @@ impl Penalty {
 
     pub(crate) fn trust_mut(&mut self) -> &mut TrustLevel {
         &mut self.trust
+    }
+
+    pub(crate) fn critical(&self) -> TrustLevel {
+        self.critical
+    }
+
+    pub(crate) fn critical_mut(&mut self) -> &mut TrustLevel {
+        &mut self.critical
     }
 
     /// Holds back the bulk lane until `until`.
@@ -63,7 +73,10 @@ impl Penalty {
 
     /// True if nothing is left to remember at `now`, in a zone that allows `limit`.
     pub(crate) fn is_over(&self, limit: u32, now: Nanos) -> bool {
-        self.breaker.is_over(now) && self.trust.is_over(limit, now) && self.full_until <= now
+        self.breaker.is_over(now)
+            && self.trust.is_over(limit, now)
+            && self.critical.is_over(limit, now)
+            && self.full_until <= now
     }
 }
 
@@ -83,5 +96,8 @@ mod tests {
         let mut taught = Penalty::default();
         taught.trust.mismatch(false, 10, 1);
         assert!(!taught.is_over(10, 7));
+        let mut critical = Penalty::default();
+        critical.critical.mismatch(false, 10, 1);
+        assert!(!critical.is_over(10, 7));
     }
 }

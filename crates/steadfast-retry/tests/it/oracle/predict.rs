@@ -125,7 +125,13 @@ pub(super) fn predict(case: &Case) -> Option<Seen> {
             return Some(call.seen);
         };
         let random = draws.next_u64();
-        let delay = (steps.len() < 4).then(|| delay(case, &steps, line, random));
+        let delay = match call.opens().filter(|_| case.predicts && line.status() == Some(429)) {
+            Some(opens) if case.endpoint == Endpoint::CancelOrder => {
+                let held = opens - call.now;
+                getting_out(case, &steps, line, random, held)
+            }
+            _ => (steps.len() < 4).then(|| delay(case, &steps, line, random)),
+        };
         let stopped = match delay {
             None => Some(StopReason::Spent),
             Some(delay) => call.too_late(delay),
@@ -156,7 +162,7 @@ fn delay(case: &Case, earlier: &[Step], line: &Line, random: u64) -> Duration {
         let part = (of.as_nanos() * u128::from(random >> 32)) >> 32;
         Duration::from_nanos(u64::try_from(part).unwrap_or(u64::MAX))
     };
-    let mut wait = (SECOND * (1 << earlier.len())).max(line.asked());
+    let mut wait = (SECOND * (1 << earlier.len().min(3))).max(line.asked());
     if line.status() == Some(503) && earlier.iter().all(|(_, status, _)| *status != Some(503)) {
         wait = wait.max(5 * SECOND);
     }
@@ -165,6 +171,17 @@ fn delay(case: &Case, earlier: &[Step], line: &Line, random: u64) -> Duration {
         return wait.max(30 * SECOND + share(30 * SECOND));
     }
     if case.jitter { wait + share(wait / 10) } else { wait }
+}
+
+/// Returns the delay of a cancel after a 429, where the limits are known to stay closed for `held`. Only sends that did
+/// not end with a 429 count, unless there is no deadline.
+fn getting_out(case: &Case, earlier: &[Step], line: &Line, random: u64, held: Duration) -> Option<Duration> {
+    let counted = |(_, status, _): &&Step| case.deadline.is_none() || *status != Some(429);
+    if earlier.iter().filter(counted).count() >= 4 {
+        return None;
+    }
+    let least = line.asked().max(SECOND);
+    Some(if 10 * held >= 9 * least { Duration::ZERO } else { delay(case, earlier, line, random) })
 }
 
 impl<'a> Call<'a> {
