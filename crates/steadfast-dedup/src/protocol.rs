@@ -19,6 +19,7 @@ pub(crate) mod inspect;
 pub(crate) mod intent;
 pub(crate) mod key;
 pub(crate) mod keys;
+pub(crate) mod last_look;
 pub(crate) mod late;
 pub(crate) mod listed_orders;
 pub(crate) mod manual;

@@ -18,7 +18,6 @@ use crate::{
         reads::ReadStart,
         resolution::Reason,
         schedule,
-        watches::LastLook,
     },
     settings::policy::OrdersScope,
 };
@@ -60,19 +59,8 @@ impl OrderProtocol {
         self.sessions.bygone().filter_map(next).min()
     }
 
-    /// Asks for the last reads of a shutdown, if there is anything to read for.
-    pub(crate) fn want_last_look(&mut self) {
-        let now = self.time.now();
-        let is_due = !self.watches.is_empty()
-            || self.watches.believed().is_some()
-            || self.awaits_audit()
-            || self.rejections_show().is_some();
-        self.watches.set_last_look(is_due.then_some(LastLook { since: now, due: now }));
-        self.want_own_looks();
-    }
-
     /// Asks for one more read of each past session with watched orders.
-    fn want_own_looks(&mut self) {
+    pub(crate) fn want_own_looks(&mut self) {
         let watched: Vec<_> = self.sessions.bygone().filter(|&session| self.is_watched_in(session)).collect();
         for session in watched {
             self.watches.want_own_look(session);

@@ -25,7 +25,6 @@ use crate::{
         order_protocol::OrderProtocol,
         reads::ReadStart,
         schedule,
-        watches::LastLook,
     },
     settings::policy::ListShows,
 };
@@ -219,16 +218,6 @@ impl OrderProtocol {
     /// True while the list must be read for acknowledged orders that it has not shown.
     pub(crate) fn awaits_audit(&self) -> bool {
         self.settings.list_shows == ListShows::Everything && self.book.unlisted_from(Duration::ZERO).is_some()
-    }
-
-    /// Returns the next last read of a shutdown, if the one at `at` has not shown every acknowledged order yet.
-    ///
-    /// A wrong identifier has to be reported while the process still runs.
-    pub(crate) fn look_again(&self, last: LastLook, at: Duration) -> Option<LastLook> {
-        let told_by = self.settings.lateness.saturating_add(schedule::ACK_TOLD_WITHIN);
-        let young = at.checked_sub(told_by).unwrap_or_default();
-        let is_open = self.awaits_audit() && self.book.unlisted_from(young).is_some();
-        is_open.then(|| LastLook { due: schedule::next_last_look(last.since, self.time.now()), ..last })
     }
 
     /// Returns when the list is read for them next, if it was last read at `last`.

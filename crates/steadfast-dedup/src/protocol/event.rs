@@ -330,8 +330,8 @@ pub enum OrderEvent {
     /// This takes two lists that lack the identifier, one read after the [lateness
     /// bound](crate::Settings::lateness_bound) and one two seconds later, so where lists can be read it is reported
     /// within that bound plus 5 s of the answer. While acknowledged orders are not listed yet, the list is read for
-    /// them, in the slowest lane, a second after the bound of the first of them, and by
-    /// [`OrderTracker::shutdown`](crate::OrderTracker::shutdown). A read that brings no list is repeated after 30 s. While the
+    /// them, in the slowest lane, a second after the bound of the first of them. A read that brings no list is
+    /// repeated after 30 s. [`OrderTracker::shutdown`](crate::OrderTracker::shutdown) reads more often. While the
     /// identifier is missing, no order of its session is absent: a list that hides an order looks the same. A
     /// [ruling](crate::Ruling) ends that.
     ///

@@ -134,7 +134,7 @@ impl OrderProtocol {
             Event::Confirmed(intent) => self.take_confirmed(intent),
             Event::Disbelieved(intent) => self.disbelieve_again(intent, &mut out),
             Event::Restarted => self.restart(&mut out),
-            Event::LastLook => self.want_last_look(),
+            Event::LastLook => self.begin_last_look(),
             Event::ReadOpened { read, purpose } => self.open_read(read, purpose),
             Event::SessionMet(session) => self.meet(session),
             Event::SessionKept(session) => self.sessions.keep(self.scoped(session)),

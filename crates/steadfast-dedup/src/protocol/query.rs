@@ -292,12 +292,6 @@ impl OrderProtocol {
         !self.watches.is_empty()
     }
 
-    /// True while a last look for orders that ended without certainty is due.
-    #[must_use]
-    pub fn awaits_last_look(&self) -> bool {
-        self.watches.last_look().is_some() || self.awaits_own_looks()
-    }
-
     /// Sets when the trading day ends, by the wall clock's current reading. This plans a read and decides nothing.
     pub fn end_day_at(&mut self, at: Duration) {
         self.time.end_day_at(at);
@@ -345,12 +339,7 @@ impl OrderProtocol {
     pub fn next_wake(&self) -> Option<Wake> {
         let pace = self.reads.last_pace();
         let urgent = self.awaits_baseline().then_some((self.time.now(), Purpose::Baseline));
-        // An order that one list lacks is reported once a second list lacks it too.
-        let second = self.second_audit(pace.shared).unwrap_or_default();
-        let last = self.watches.last_look().map(|last| {
-            let shows = self.refusals_show().max(self.late_refusals_show()).max(second);
-            (last.due.max(self.time.now()).max(shows), Purpose::Watch)
-        });
+        let last = self.next_last_look().map(|due| (due, Purpose::Watch));
         let verify = self.doubts().map(|doubt| {
             let due = schedule::next_verification(doubt.since, pace.last, self.settings.lateness);
             (due, Purpose::Verification)

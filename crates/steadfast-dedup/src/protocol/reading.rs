@@ -102,16 +102,11 @@ impl OrderProtocol {
         }
         // Late orders may have been sent in any session.
         if read.is_none_or(|read| read.purpose != Purpose::OwnSession) {
-            let last = self.watches.take_last_look();
-            if last.is_some() && looked != Some(true) {
-                // The process may end now, and there is no later chance to report this.
-                self.tell_unconfirmed(out);
-            }
             self.reads.note_shared(looked);
             if let Some(start) = started.filter(|_| looked == Some(true)) {
                 self.watches.end_believed(start.at);
-                self.watches.set_last_look(last.and_then(|last| self.look_again(last, start.at)));
             }
+            self.go_on_looking(started, looked, out);
         }
     }
 

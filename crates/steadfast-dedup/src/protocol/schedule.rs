@@ -80,10 +80,10 @@ pub(crate) fn second_audit(
 }
 
 /// Returns when a shutdown that began at `since` reads the list again for acknowledged orders, if the last read ended at
-/// `now`: soon at first, because lists seldom lag by more than a second.
-pub(crate) fn next_last_look(since: Duration, now: Duration) -> Duration {
-    let pause = now.saturating_sub(since).clamp(Duration::from_secs(1), Duration::from_secs(5));
-    now.saturating_add(pause)
+/// `now`: soon at first, because lists seldom lag by more than a second, and soon after a read that brought no list.
+pub(crate) fn next_last_look(since: Duration, now: Duration, listed: bool) -> Duration {
+    let longest = Duration::from_secs(if listed { 5 } else { 2 });
+    now.saturating_add(now.saturating_sub(since).clamp(Duration::from_secs(1), longest))
 }
 
 /// How long after the lateness bound the list is read for believed refusals, so that one read serves several.

@@ -5,7 +5,7 @@ use std::{
 
 use crate::{
     numbers::{IntentNo, Session},
-    protocol::intent::Check,
+    protocol::{intent::Check, last_look::LastLook},
 };
 
 /// The orders that may still appear after their end was told, and the reads that are due for them.
@@ -34,13 +34,6 @@ pub(crate) struct OwnLook {
     pub(crate) failed: bool,
     /// One more is wanted before the account is released.
     pub(crate) wanted: bool,
-}
-
-/// The last reads of a shutdown: when they began, and when the next one is due.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LastLook {
-    pub(crate) since: Duration,
-    pub(crate) due: Duration,
 }
 
 impl Watches {

@@ -312,16 +312,25 @@ impl Account {
         self.monitor.look(|state| state.protocol.in_doubt())
     }
 
-    /// Waits until nothing is in flight or in doubt, then reads once more for orders that appeared late.
-    pub(crate) async fn drain(self: &Arc<Self>) {
-        // Without a known path to the list nothing was sent, and doubts of an earlier process cannot be resolved.
-        if self.monitor.look(|state| state.starter.is_none()) {
-            return;
+    /// Waits until nothing is in flight or in doubt, then lets the list be read for orders that it does not show yet.
+    pub(crate) async fn begin_last_look(self: &Arc<Self>) {
+        if self.has_path() {
+            self.until(|protocol| protocol.in_doubt() == 0 && protocol.in_flight() == 0).await;
+            self.step(Event::LastLook);
         }
-        self.until(|protocol| protocol.in_doubt() == 0 && protocol.in_flight() == 0).await;
-        self.step(Event::LastLook);
-        // Orders that this look contradicts are searched for, too.
-        self.until(|protocol| !protocol.awaits_last_look() && protocol.in_doubt() == 0).await;
+    }
+
+    /// Waits until those reads are over. Orders that they contradict are searched for, too.
+    pub(crate) async fn end_last_look(&self) {
+        if self.has_path() {
+            self.until(|protocol| !protocol.awaits_last_look() && protocol.in_doubt() == 0).await;
+        }
+    }
+
+    /// True once a request has shown the path to the list. Before that nothing was sent, and doubts of an earlier
+    /// process cannot be resolved.
+    fn has_path(&self) -> bool {
+        self.monitor.look(|state| state.starter.is_some())
     }
 
     /// Notes that the tracker's last owner is gone: the poller ends when nothing is in doubt.

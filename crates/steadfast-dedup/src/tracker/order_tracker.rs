@@ -129,12 +129,21 @@ impl OrderTracker {
     /// without confirmation. Orders of an earlier process stay in doubt if no request has shown the path to the list
     /// since.
     ///
+    /// While an acknowledged order is not listed, the list is read again, every 5 s or more often, until it shows or
+    /// [contradicts](crate::OrderEvent::AckNotListed) the order: within the lateness bound plus 3 s. Reads that fail
+    /// are repeated, and none begins later than the lateness bound plus 5 s, except a second one after a list that
+    /// lacks the order. An order that is contradicted is searched for before this returns.
+    ///
     /// After that, late orders are still watched for, as long as a clone of the tracker or a service made of it
     /// exists. When the last of them is dropped, doubts are still decided; then no task is left, and
     /// [`events`](Self::events) ends.
     pub async fn shutdown(&self) {
-        for account in self.accounts() {
-            account.drain().await;
+        let accounts = self.accounts();
+        for account in &accounts {
+            account.begin_last_look().await;
+        }
+        for account in &accounts {
+            account.end_last_look().await;
         }
         self.flush().await;
     }

@@ -1,0 +1,94 @@
+//! Reads the list a last time, before the process may end.
+//!
+//! One list shows orders that appeared late, if it is read late enough. An order that was acknowledged takes longer:
+//! lists lag, and an identifier that no list shows is contradicted by two of them only. So the list is read again
+//! until it shows or contradicts every acknowledged order. Lists that fail do not end that at once, and do not
+//! prolong it beyond a bound.
+
+use std::time::Duration;
+
+use crate::protocol::{event::Effect, order_protocol::OrderProtocol, reads::ReadStart, schedule};
+
+/// The last reads of a shutdown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LastLook {
+    /// When they began.
+    since: Duration,
+    /// When the next one is due.
+    due: Duration,
+    /// From when on a list shows every order that was refused before.
+    shows: Duration,
+    /// A list that was read after that was seen.
+    looked: bool,
+}
+
+impl OrderProtocol {
+    /// Asks for the last reads of a shutdown, if there is anything to read for.
+    pub(crate) fn begin_last_look(&mut self) {
+        let is_due = !self.watches.is_empty()
+            || self.watches.believed().is_some()
+            || self.awaits_audit()
+            || self.rejections_show().is_some();
+        let (since, shows) = (self.time.now(), self.refusals_show().max(self.late_refusals_show()));
+        // An order that one list lacks is reported once a second list lacks it too.
+        let second = self.second_audit(self.reads.last_pace().shared).unwrap_or_default();
+        let due = if self.awaits_audit() { since.max(second) } else { since.max(shows) };
+        let last = LastLook { since, due, shows, looked: false };
+        self.watches.set_last_look(is_due.then_some(last));
+        self.want_own_looks();
+    }
+
+    /// Plans the next last look, or ends them, after a read of a list that may hold orders of any session.
+    ///
+    /// `looked`: it brought a list, and that may not be older than the read.
+    pub(crate) fn go_on_looking(
+        &mut self,
+        started: Option<ReadStart>,
+        looked: Option<bool>,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(mut last) = self.watches.take_last_look() else { return };
+        let at = started.map_or(self.time.now(), |start| start.at);
+        let listed = started.is_some() && looked.is_some();
+        let shows = last.since.max(last.shows);
+        last.looked |= looked == Some(true) && at >= shows;
+        if self.may_still_show(last, at, listed) {
+            let again = schedule::next_last_look(last.since, self.time.now(), listed);
+            last.due = self.second_audit(Some(at)).unwrap_or(again);
+            self.watches.set_last_look(Some(last));
+        } else if !last.looked && at < shows {
+            last.due = shows;
+            self.watches.set_last_look(Some(last));
+        } else if !last.looked {
+            // The process may end now, and there is no later chance to report this.
+            self.tell_unconfirmed(out);
+        }
+    }
+
+    /// True if one more list may show or contradict an acknowledged order after the read at `at`; `listed`: that
+    /// brought a list.
+    fn may_still_show(&self, last: LastLook, at: Duration, listed: bool) -> bool {
+        if !self.awaits_audit() {
+            return false;
+        }
+        let told_by = self.settings.lateness.saturating_add(schedule::ACK_TOLD_WITHIN);
+        let young = at.checked_sub(told_by).unwrap_or_default();
+        let mut missed = self.book.missed_before(Duration::MAX).peekable();
+        // Without a list, all that is known is that none of them was shown.
+        let awaits = !listed || missed.peek().is_some() || self.book.unlisted_from(young).is_some();
+        let in_time = at < last.since.saturating_add(told_by);
+        // The first list that lacks an order is always followed by another one.
+        awaits && (in_time || missed.any(|missed| missed == at))
+    }
+
+    /// Returns when the next last look is due.
+    pub(crate) fn next_last_look(&self) -> Option<Duration> {
+        self.watches.last_look().map(|last| last.due.max(self.time.now()))
+    }
+
+    /// True while a last look for orders that ended without certainty, or are not listed yet, is due.
+    #[must_use]
+    pub fn awaits_last_look(&self) -> bool {
+        self.watches.last_look().is_some() || self.awaits_own_looks()
+    }
+}
