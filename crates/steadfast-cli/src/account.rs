@@ -17,8 +17,8 @@ use steadfast::{
 use tower::{Layer, ServiceExt, service_fn};
 
 use crate::{
+    clock::wall,
     exit::{Failed, print_note},
-    login::wall,
     secret::{find, find_or_ask, variable_of},
 };
 

@@ -1,6 +1,6 @@
 //! `steadfast auth`: shows what is known of the token and of failed logins, and forgets either.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use clap::Subcommand;
 use secrecy::ExposeSecret;
@@ -9,11 +9,12 @@ use steadfast::auth::{Summary, TokenStore};
 
 use crate::{
     account::{self, Account, note_if_held, store_failed},
+    clock::{seconds, wall},
     exit::{Failed, print_note},
-    login::{seconds, wall},
     secret::find,
     signal::interrupted,
     stdout::{self, print_line, print_secret},
+    summary::{ACCOUNT_BUDGET, BUDGET, recent_sessions, unknown_ends},
 };
 
 #[derive(clap::Args)]
@@ -215,35 +216,6 @@ impl Output {
         print_line(format_args!("store     {}", self.store));
     }
 }
-
-/// Describes logins whose end is unknown; `None` if there are none.
-pub(crate) fn unknown_ends(summary: &Summary) -> Option<String> {
-    let logins = match summary.unknown {
-        0 => return None,
-        1 => "1 login".to_owned(),
-        many => format!("{many} logins"),
-    };
-    let mut said = format!("{logins} of unknown end, which may have been wrong");
-    if let Some(why) = &summary.unknown_why {
-        said += &format!(" (the last: {why})");
-    }
-    if let Some(next) = summary.next_login_at.filter(|next| *next > wall()) {
-        said += &format!("; the next may leave at {}, or after `auth reset`", httpdate::fmt_http_date(next));
-    }
-    Some(said)
-}
-
-/// Counts sessions opened in the last 24 hours, including those dated ahead of this machine's clock.
-pub(crate) fn recent_sessions(summary: &Summary) -> usize {
-    let (now, day) = (wall(), Duration::from_secs(86_400));
-    let is_recent = |at: &&SystemTime| now.duration_since(**at).map_or(true, |age| age < day);
-    summary.sessions.iter().filter(is_recent).count()
-}
-
-/// How many wrong logins with the same credentials latch them; the library's default.
-const BUDGET: u32 = 2;
-/// How many wrong logins latch the account.
-pub(crate) const ACCOUNT_BUDGET: u32 = BUDGET + 1;
 
 fn done(result: &'static str, said: &str, store: String, json: bool) -> Result<(), Failed> {
     stdout::done(format_args!("it is done: {said}"));

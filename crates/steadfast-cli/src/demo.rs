@@ -4,6 +4,7 @@ mod checks_once;
 mod contender;
 mod dice;
 mod live;
+mod misfortune;
 mod naive;
 mod progress;
 mod quota;
@@ -37,11 +38,12 @@ use self::{
     naive::Naive,
     progress::Progress,
     report::Report,
-    scenario::{STANDARD, Scenario},
+    scenario::Scenario,
     session::{Session, trade},
     stack::Stack,
     table::Table,
     tally::{Doubts, Tally},
+    timetable::STANDARD,
     wire::Wire,
 };
 use crate::{

@@ -1,7 +1,6 @@
 //! `steadfast doctor`: looks for reasons why requests are not accepted, without a login or an order.
 
 mod finding;
-pub(crate) mod probe;
 
 use std::net::UdpSocket;
 
@@ -12,18 +11,15 @@ use steadfast::{
     auth::{BrowserLogin, Cause, CodeSource, FileStore, Stored, Summary, TokenSource, TokenStore},
 };
 
-use self::{
-    finding::{Finding, Findings},
-    probe::{Probe, Probed},
-};
+use self::finding::{Finding, Findings};
 use crate::{
     account::{self, Account, store_failed},
-    auth::{ACCOUNT_BUDGET, recent_sessions, unknown_ends},
     exit::Failed,
-    login::MANY_SESSIONS,
+    probe::{Probe, Probed},
     secret::find,
     signal::interrupted,
     stdout::print_line,
+    summary::{ACCOUNT_BUDGET, MANY_SESSIONS, recent_sessions, unknown_ends},
 };
 
 #[derive(clap::Args)]

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use steadfast::dedup::OrderEvent;
 
 use crate::{
-    login::{seconds, wall},
+    clock::{seconds, wall},
     readable::readable,
 };
 

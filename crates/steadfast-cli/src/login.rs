@@ -3,24 +3,25 @@
 mod flow;
 mod progress;
 
-use std::time::SystemTime;
-
-use clap::ValueEnum;
 use serde::Serialize;
 use steadfast::{
     auth::{AuthError, AuthErrorKind, FileStore, LoginFailure, Status, Summary, TokenSource, TokenStore},
-    spec::{WallClock, causes, one_line},
+    spec::{causes, one_line},
 };
 
-use self::{flow::source, progress::Progress};
+use self::{
+    flow::{Flow, source},
+    progress::Progress,
+};
 use crate::{
     account::{self, Account, note_if_held, store_failed},
-    auth::recent_sessions,
-    doctor::probe::Probe,
+    clock::seconds,
     exit::{Failed, print_note},
+    probe::Probe,
     reach::reach,
     signal::interrupted,
     stdout::{self, print_line},
+    summary::{MANY_SESSIONS, recent_sessions},
 };
 
 #[derive(clap::Args)]
@@ -43,17 +44,6 @@ pub(crate) struct Args {
     /// Show no progress.
     #[arg(long, short)]
     quiet: bool,
-}
-
-/// A way to log in (§5.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Flow {
-    /// With codes made from an authenticator's secret.
-    Totp,
-    /// With a code from a message: asked for, or printed by STEADFAST_OTP_COMMAND.
-    Otp,
-    /// In a browser.
-    Browser,
 }
 
 /// The object of `login --json`.
@@ -158,14 +148,6 @@ fn show(status: &Status, result: &'static str, store: String, json: bool) -> Res
 const TWICE: &str = "\na 401 does not tell a wrong password from a code that came late or by a wrong clock: credentials that are \
                      refused are tried once more, with the next code, and not a third time";
 
-/// From this number of sessions on, the next logins end sessions that may be in use (§5).
-pub(crate) const MANY_SESSIONS: usize = 7;
-
-/// Returns seconds since the Unix epoch.
-pub(crate) fn seconds(at: SystemTime) -> u64 {
-    at.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
-}
-
 /// Returns the failure with its causes, and the exit code for what the user has to do.
 fn failed(error: &AuthError, summary: Option<&Summary>) -> Failed {
     let mut text = error.to_string();
@@ -213,11 +195,3 @@ fn failed(error: &AuthError, summary: Option<&Summary>) -> Failed {
 fn is_of_store(error: &AuthError) -> bool {
     std::error::Error::source(error).is_some_and(|source| source.is::<steadfast::auth::StoreError>())
 }
-
-/// Returns the machine's wall clock, for display.
-pub(crate) fn wall() -> SystemTime {
-    WallClock::system().now()
-}
-
-/// A token source, or why it cannot be made.
-type Made = Result<TokenSource, Failed>;

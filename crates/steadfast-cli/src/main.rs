@@ -5,21 +5,28 @@
 mod account;
 mod arena;
 mod auth;
+mod client;
+mod clock;
 mod core_dump;
 mod demo;
 mod doctor;
 mod events;
 mod exit;
+mod journal;
 mod login;
 mod orders;
 mod placement;
+mod probe;
+mod question;
 mod reach;
 mod readable;
 mod replay;
 mod sandbox;
 mod secret;
+mod sends;
 mod signal;
 mod stdout;
+mod summary;
 
 use std::process::ExitCode;
 

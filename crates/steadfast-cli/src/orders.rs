@@ -14,12 +14,12 @@ use steadfast::{
 };
 use tokio::sync::broadcast::error::TryRecvError;
 
-pub(crate) use self::rule::way_out;
 use crate::{
-    account,
+    account, client,
     events::{Contradicted, Kept, Seen, Told},
     exit::{Failed, print_note},
-    replay::{open_client, with_advice},
+    journal::{way_out, with_advice},
+    sends::Sends,
     stdout::{self, print_line},
 };
 
@@ -186,7 +186,7 @@ async fn verify(args: Verify) -> Result<(), Failed> {
     if !journal.exists() {
         return Err(Failed::usage(format_args!("{}: no such file", journal.display())));
     }
-    let client = open_client(args.account, Some(journal.clone())).await?;
+    let client = client::open(args.account, Some(journal.clone()), &Sends::default()).await?;
     let (count, bound) = (client.recovered().len(), Settings::default().verification_bound());
     if count > 0 {
         // Not yet resolved, so there is no result to show.

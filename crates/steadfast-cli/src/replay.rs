@@ -22,16 +22,8 @@ use bytes::Bytes;
 use indicatif::{ProgressBar, ProgressStyle};
 use secrecy::ExposeSecret;
 use serde::Serialize;
-use steadfast::{
-    Access, BaseUrl, Client, InvalidClient, Paths,
-    dedup::Settings,
-    limit::{self, ColdStart, InvalidLimiter, ZoneLimiter},
-};
+use steadfast::{Access, BaseUrl, Client, limit};
 
-pub(crate) use self::{
-    known::{with_advice, with_source},
-    target::confirmed,
-};
 use self::{
     out::{OutFile, Unput},
     result::{Counts, Results},
@@ -41,14 +33,15 @@ use self::{
     truth::Truth,
 };
 use crate::{
-    account::{self, Account, Whose},
+    account::{self, Whose},
     arena::Arena,
+    client,
     events::{Contradicted, EventCounts, Kept},
     exit::{Failed, print_note},
+    journal::{beside, way_out},
     placement::{Hindrance, Tell},
-    reach::reach,
-    readable::hide_tokens_of,
     secret::{find, variable_of},
+    sends::Sends,
     signal::Signals,
     stdout::{self, Stdout, print_line},
 };
@@ -135,7 +128,7 @@ struct Ready {
     service: Service,
     again: Again,
     before: BTreeSet<String>,
-    begun: BTreeMap<String, usize>,
+    begun: BTreeSet<String>,
     journal: Option<PathBuf>,
     results: Results<Box<dyn Write>>,
     out: Option<OutFile>,
@@ -313,11 +306,11 @@ const ENDINGS: [&str; 7] =
 /// Returns the files of the run, which results must not overwrite.
 fn own_files(args: &Args, journal: Option<&Path>) -> Vec<PathBuf> {
     let mut own = vec![args.file.clone()];
-    own.push(known::beside(&args.file, paired::JOURNALS));
+    own.push(beside(&args.file, paired::JOURNALS));
     for kept in args.store.as_deref().into_iter().chain(journal) {
         own.push(kept.to_owned());
-        own.extend(ENDINGS.map(|ending| known::beside(kept, ending)));
-        own.push(known::beside(kept, paired::FILE));
+        own.extend(ENDINGS.map(|ending| beside(kept, ending)));
+        own.push(beside(kept, paired::FILE));
     }
     own
 }
@@ -393,6 +386,7 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
         sent: Vec::new(),
         before,
         begun,
+        sends: service.sends,
         journal: journal.clone(),
         leftovers: 0,
         events: EventCounts::default(),
@@ -494,7 +488,7 @@ fn last_line(counts: &Counts, events: &EventCounts, leftovers: usize) -> String 
 /// Prints details for the counts of the last line.
 fn sum_up(counts: &Counts, events: &EventCounts, stop: Stop, journal: Option<&Path>) {
     if let Some(journal) = journal.filter(|_| counts.unresolved + counts.not_observed > 0) {
-        print_note(crate::orders::way_out(journal));
+        print_note(way_out(journal));
     }
     if stop == Stop::Left {
         let look = journal.map_or_else(String::new, |journal| {
@@ -524,6 +518,8 @@ fn sum_up(counts: &Counts, events: &EventCounts, stop: Stop, journal: Option<&Pa
 /// The destination of the orders.
 struct Service {
     client: Client,
+    /// What it has sent, if there is a journal.
+    sends: Sends,
     /// The user, if known.
     user: Option<String>,
     /// The embedded sandbox, if it is one.
@@ -533,61 +529,23 @@ struct Service {
 impl Service {
     /// Checks that the journal belongs to this run, and that the service can be reached.
     async fn open(target: &Target, args: &Args, journal: Option<PathBuf>) -> Result<Self, Failed> {
-        let Target::Service { base, .. } = target else { return Self::sandbox(journal).await };
+        let sends = Sends::default();
+        let Target::Service { base, .. } = target else { return Self::sandbox(journal, sends).await };
         let user = find("CLIENT_ID").await?.map(|user| user.expose_secret().to_owned());
         let whose = Whose { base_url: base.clone(), store: args.store.clone() };
-        Ok(Self { client: open_client(whose, journal).await?, user, arena: None })
+        let client = client::open(whose, journal, &sends).await?;
+        Ok(Self { client, sends, user, arena: None })
     }
 
-    async fn sandbox(journal: Option<PathBuf>) -> Result<Self, Failed> {
+    async fn sandbox(journal: Option<PathBuf>, sends: Sends) -> Result<Self, Failed> {
         let sandbox = steadfast_sandbox::Sandbox::builder().build().map_err(Failed::error)?;
         let arena = Arena::serve(sandbox).await?;
         let own = arena.credentials.clone();
         let access = Access::token(own.api_key, own.access_token).map_err(Failed::error)?;
         let base = own.base_url.parse().map_err(Failed::error)?;
-        Ok(Self { client: client(base, access, journal)?, user: None, arena: Some(arena) })
+        let client = client::create(base, access, journal, &sends)?;
+        Ok(Self { client, sends, user: None, arena: Some(arena) })
     }
-}
-
-/// Creates a client of an account, with the credentials of all verbs, and checks that the service answers.
-pub(crate) async fn open_client(whose: Whose, journal: Option<PathBuf>) -> Result<Client, Failed> {
-    let account = Account::read(whose).await?;
-    let access = account.access().await?;
-    let client = client(account.base.clone(), access, journal)?;
-    hide_tokens_of(client.tokens());
-    reach(&account.base).await?;
-    Ok(client)
-}
-
-/// Creates a client. A journal belongs to one service, so that of another one is refused.
-fn client(base: BaseUrl, access: Access, journal: Option<PathBuf>) -> Result<Client, Failed> {
-    let account = limit::Account::new(base.to_string());
-    // A run's record is of one trading day, and the next run goes by the machine's clock.
-    let safety = Settings::default().refuse_disputed_day(true);
-    let builder = Client::builder(base, access).paths(Paths::public()).order_safety(safety);
-    let builder = match journal {
-        Some(journal) => {
-            known::refuse_other_account(&journal, &account)?;
-            builder.account(account).limiter(limiter(&journal)?).journal(journal)
-        }
-        None => builder,
-    };
-    builder.build().map_err(|error| match error {
-        InvalidClient::Journal(error) => Failed::usage(with_advice(&error)),
-        error => Failed::usage(format_args!("{}; nothing was sent", with_source(&error))),
-    })
-}
-
-/// Returns limits that begin with what an earlier run has spent, because the gateway counts both together.
-fn limiter(journal: &Path) -> Result<ZoneLimiter, Failed> {
-    let kept = ColdStart::Journal(known::beside(journal, ".limits"));
-    ZoneLimiter::builder().preset().cold_start(kept).build().map_err(|error| match error {
-        InvalidLimiter::JournalInUse(_) => Failed::usage(format_args!(
-            "journal {} is in use: wait until the run that uses it has ended",
-            journal.display()
-        )),
-        error => Failed::usage(with_source(&error)),
-    })
 }
 
 /// Returns a progress bar, visible only on a terminal where no results are printed.

@@ -5,7 +5,8 @@ use steadfast_spec::{BoxError, OrderRequest, OrderType, Zone};
 
 use super::{
     dice::Dice,
-    timetable::{Timetable, Wave},
+    misfortune::Misfortune,
+    timetable::{STANDARD, Timetable, Wave},
     trader::Trader,
 };
 
@@ -39,14 +40,6 @@ pub(crate) enum Action {
     Revoke,
 }
 
-/// The fault for the first send of an order that the gateway admits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Misfortune {
-    pub(crate) fault: Fault,
-    /// How much later the order comes into existence, if it is applied late.
-    pub(crate) late_by: Option<Duration>,
-}
-
 /// A fault, its minimum count in a run, and the share of the first session in which it may strike.
 ///
 /// A resend comes 15 to 25 s later at the earliest, and an order that is applied late is found up to 15 s later.
@@ -68,9 +61,6 @@ const AFTER_NIGHT: [(Fault, usize); 4] = [
     (Fault::Placement500Applied, 1),
     (Fault::Placement503Applied, 1),
 ];
-
-/// The number of orders for which the minimum counts of faults hold; more orders meet more faults.
-pub(crate) const STANDARD: usize = 300;
 
 impl Scenario {
     /// Creates the scenario of a seed with this number of orders.

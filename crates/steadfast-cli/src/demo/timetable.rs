@@ -1,6 +1,9 @@
 use std::time::Duration;
 
-use super::{dice::Dice, scenario::STANDARD};
+use super::dice::Dice;
+
+/// The number of orders for which the minimum counts of faults hold; more orders meet more faults.
+pub(crate) const STANDARD: usize = 300;
 
 /// When orders are placed, lists read and orders cancelled, and when the token dies.
 #[derive(Clone, Debug)]

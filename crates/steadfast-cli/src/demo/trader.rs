@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use steadfast_sandbox::Fault;
 use steadfast_spec::{Decimal, OrderRequest, OrderType, Product, Side, SymId, Validity};
 
-use super::{dice::Dice, scenario::Misfortune};
+use super::{dice::Dice, misfortune::Misfortune};
 
 /// Generates the orders of a trading day.
 ///

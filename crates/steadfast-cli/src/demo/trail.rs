@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use super::{
     contender::{How, Told},
-    scenario::{Misfortune, Scenario},
+    misfortune::Misfortune,
+    scenario::Scenario,
     session::Session,
 };
 

@@ -1,5 +1,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use clap::ValueEnum;
 use secrecy::ExposeSecret;
 use steadfast::{
     BoxError, LimiterGate, Transport,
@@ -10,12 +11,22 @@ use steadfast::{
     limit::{Account as LimitAccount, ZoneLimiter},
 };
 
-use super::{Flow, Made};
 use crate::{
     account::Account,
     exit::{Failed, print_note},
     secret::{ask, find, find_or_ask, printed_by, variable_of},
 };
+
+/// A way to log in (§5.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Flow {
+    /// With codes made from an authenticator's secret.
+    Totp,
+    /// With a code from a message: asked for, or printed by STEADFAST_OTP_COMMAND.
+    Otp,
+    /// In a browser.
+    Browser,
+}
 
 /// Returns the requested flow, or the one for which there are secrets.
 pub(super) async fn choose(asked: Option<Flow>) -> Result<Flow, Failed> {
@@ -33,7 +44,12 @@ pub(super) async fn choose(asked: Option<Flow>) -> Result<Flow, Failed> {
 }
 
 /// Creates a source that logs in by `flow` and shares its token through `store`.
-pub(super) async fn source(flow: Flow, account: Account, store: FileStore, paste: bool) -> Made {
+pub(super) async fn source(
+    flow: Flow,
+    account: Account,
+    store: FileStore,
+    paste: bool,
+) -> Result<TokenSource, Failed> {
     let leaf = Transport::new().leaf().map_err(Failed::error)?;
     let Account { base, api_key, client_id, .. } = &account;
     let gate = LimiterGate::new(ZoneLimiter::preset(), base, LimitAccount::default());

@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use steadfast::auth::TokenSource;
 use tokio::task::JoinHandle;
 
-use super::wall;
+use crate::clock::wall;
 
 /// The length of an authenticator's time step, in seconds.
 const STEP: u64 = 30;

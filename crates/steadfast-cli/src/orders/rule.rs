@@ -15,7 +15,8 @@ use steadfast_spec::Outcome;
 use super::{Row, Unresolved, show};
 use crate::{
     exit::{Failed, print_note},
-    replay::{confirmed, with_advice},
+    journal::with_advice,
+    question::confirmed,
     signal::interrupted,
     stdout,
 };
@@ -247,13 +248,4 @@ async fn consent(yes: bool) -> Result<(), Failed> {
         return Ok(());
     }
     Err(Failed::error("nothing was written"))
-}
-
-/// Explains how to rule on orders in doubt.
-pub(crate) fn way_out(journal: &Path) -> String {
-    format!(
-        "where looking does not settle it, find the order in the service's order list and say what became of it: `steadfast \
-         orders rule --journal {} NAME` with --placed ORDER-ID or --not-placed",
-        journal.display()
-    )
 }

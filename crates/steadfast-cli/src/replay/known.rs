@@ -1,6 +1,5 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
-    ffi::OsString,
     fs,
     path::{Path, PathBuf},
 };
@@ -9,23 +8,18 @@ use steadfast::{
     OrderRequest, Outcome,
     dedup::{
         RecoveredOrder, Settings, TradingDay, Verdict,
-        journal::{Entry, FileJournal, JournalError, Record},
+        journal::{Entry, FileJournal, Record},
     },
-    limit::Account,
 };
 
 use super::row::{Row, Rows};
-use crate::exit::{Failed, print_note};
+use crate::{
+    exit::{Failed, print_note},
+    journal::{beside, read, with_advice, without_refused},
+};
 
 /// How many orders a journal remembers by name. With more, the oldest would be placed a second time.
 const NAMES: usize = 100_000;
-
-/// Appends `ending` to the name of `file`.
-pub(super) fn beside(file: &Path, ending: &str) -> PathBuf {
-    let mut name = OsString::from(file);
-    name.push(ending);
-    name.into()
-}
 
 /// The ending of a journal's name, if no other journal is named.
 pub(super) const JOURNAL: &str = ".journal";
@@ -153,46 +147,6 @@ fn row_of(entry: &Entry) -> Option<(u64, &OrderRequest)> {
     Some((line, order))
 }
 
-fn read(journal: &Path) -> Result<Vec<Entry>, Failed> {
-    let entries = FileJournal::read(journal).map_err(|error| Failed::usage(with_advice(&error)))?;
-    Ok(without_refused(entries.unwrap_or_default()))
-}
-
-/// Leaves out the orders that were refused for good and that no list has shown: their rows may be changed or removed,
-/// and are sent again.
-pub(super) fn without_refused(entries: Vec<Entry>) -> Vec<Entry> {
-    let mut standing: BTreeMap<_, BTreeSet<usize>> = BTreeMap::new();
-    let mut told = BTreeSet::new();
-    for entry in &entries {
-        match &entry.record {
-            Record::Begun { attempt, .. } => {
-                standing.entry((entry.account.clone(), attempt.intent)).or_default().insert(attempt.index);
-            }
-            Record::Closed { attempt, outcome: Outcome::Rejected, .. } => {
-                if let Some(sends) = standing.get_mut(&(entry.account.clone(), attempt.intent)) {
-                    sends.remove(&attempt.index);
-                }
-            }
-            Record::Found { intent, .. }
-            | Record::Unresolved { intent, .. }
-            | Record::Ruled { intent, order_id: Some(_) } => {
-                told.insert((entry.account.clone(), *intent));
-            }
-            _ => {}
-        }
-    }
-    standing.retain(|order, sends| sends.is_empty() && !told.contains(order));
-    let intent_of = |record: &Record| match record {
-        Record::Begun { attempt, .. } | Record::Closed { attempt, .. } => Some(attempt.intent),
-        _ => None,
-    };
-    let is_refused = |entry: &Entry| {
-        let order = intent_of(&entry.record).map(|intent| (entry.account.clone(), intent));
-        order.is_some_and(|order| standing.contains_key(&order))
-    };
-    entries.into_iter().filter(|entry| !is_refused(entry)).collect()
-}
-
 /// Refuses a journal that is not the one written last, or not complete. Opening it would refuse it too, but only after
 /// the user was asked.
 pub(super) fn refuse_unwhole(journal: &Path) -> Result<(), Failed> {
@@ -226,21 +180,6 @@ pub(super) fn refuse_other_day(journal: &Path, today: TradingDay) -> Result<(), 
         "{name} is of another trading day: nothing was sent; see `steadfast orders unresolved --journal {name}`, then move \
          {name}, {name}.lock and {name}.file elsewhere, all of them, with {name}.events if there is one, or name another with \
          --journal"
-    )))
-}
-
-/// Refuses a journal with orders of another service: they are not placed at this one, and those in doubt cannot be
-/// found here.
-pub(crate) fn refuse_other_account(journal: &Path, account: &Account) -> Result<(), Failed> {
-    let entries = read(journal)?;
-    let Some(other) = entries.iter().find(|entry| entry.account.as_str() != account.as_str()) else {
-        return Ok(());
-    };
-    let (name, other) = (journal.display(), &other.account);
-    let other = if other.as_str().is_empty() { "another program" } else { other.as_str() };
-    Err(Failed::usage(format_args!(
-        "{name} is of orders at {other}, not at {}: nothing was sent; name another with --journal",
-        account.as_str()
     )))
 }
 
@@ -317,16 +256,14 @@ pub(super) fn open_in(journal: &Path) -> Option<BTreeMap<String, Verdict>> {
     Some(unknown(&orders).filter_map(named).collect())
 }
 
-/// Returns how many sends the journal holds, by name; none if it cannot be read.
-pub(super) fn begun_in(journal: Option<&Path>) -> BTreeMap<String, usize> {
+/// Returns the names of the orders that the journal holds a send of, whatever became of it; none if it cannot be read.
+pub(super) fn begun_in(journal: Option<&Path>) -> BTreeSet<String> {
     let entries = journal.and_then(|journal| FileJournal::read(journal).ok().flatten()).unwrap_or_default();
-    let mut begun = BTreeMap::new();
-    for entry in &entries {
-        if let Record::Begun { name: Some(name), .. } = &entry.record {
-            *begun.entry(name.as_str().to_owned()).or_default() += 1;
-        }
-    }
-    begun
+    let names = entries.iter().filter_map(|entry| match &entry.record {
+        Record::Begun { name: Some(name), .. } => Some(name.as_str().to_owned()),
+        _ => None,
+    });
+    names.collect()
 }
 
 /// Returns the order of a name, if it has no end in the journal.
@@ -389,36 +326,6 @@ pub(super) fn today() -> TradingDay {
 /// Returns the orders of an earlier run whose end is not known.
 pub(super) fn unknown(recovered: &[RecoveredOrder]) -> impl Iterator<Item = &RecoveredOrder> {
     recovered.iter().filter(|order| matches!(order.verdict, Verdict::Pending | Verdict::Unresolved(_)))
-}
-
-/// Describes what is wrong with a journal, and what is safe to do about it.
-pub(crate) fn with_advice(error: &JournalError) -> String {
-    let told = with_source(error);
-    let advice = match error {
-        JournalError::NotAJournal { .. } => {
-            "nothing was sent and the file is left as it is; name another file with --journal"
-        }
-        JournalError::Damaged { .. }
-        | JournalError::Unknown { .. }
-        | JournalError::Version { .. }
-        | JournalError::Outdated { .. } => {
-            "nothing was sent and the file is left as it is; keep it, and compare the service's order list with the rows \
-             before any of them is placed under another journal"
-        }
-        JournalError::Lost { .. } => {
-            "nothing was sent; put it back as it was; if it was moved away to begin a new one, move its lock and notes to it"
-        }
-        _ => "nothing was sent",
-    };
-    format!("{told}: {advice}")
-}
-
-/// Returns an error with its causes, in one line.
-pub(crate) fn with_source(error: &(dyn std::error::Error + 'static)) -> String {
-    match error.source() {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
-    }
 }
 
 #[cfg(test)]

@@ -18,12 +18,11 @@ use steadfast::{
 };
 use steadfast_spec::file::open_own;
 
-use super::{
-    known::{self, beside},
-    out::is_same,
-    row::Rows,
+use super::{known, out::is_same, row::Rows};
+use crate::{
+    exit::Failed,
+    journal::{beside, with_advice, without_refused},
 };
-use crate::exit::Failed;
 
 /// The ending of the note beside a journal; it names the orders' file.
 pub(super) const FILE: &str = ".file";
@@ -124,10 +123,10 @@ pub(super) fn refuse_other_journal(
             continue;
         }
         let entries = match FileJournal::read(&other) {
-            Ok(entries) => known::without_refused(entries.unwrap_or_default()),
+            Ok(entries) => without_refused(entries.unwrap_or_default()),
             // A file with that name is not a journal.
             Err(JournalError::NotAJournal { .. }) => continue,
-            Err(error) => return Err(Failed::usage(known::with_advice(&error))),
+            Err(error) => return Err(Failed::usage(with_advice(&error))),
         };
         let of_account = entries.iter().filter(|entry| entry.account.as_str() == account.as_str());
         if known::tells_of(of_account, &rows, today) {

@@ -23,10 +23,11 @@ use super::{
     row::{Row, Rows},
 };
 use crate::{
+    clock::wall,
     events::{Contradicted, EventCounts, Kept, Seen, Told},
     exit::print_note,
-    login::wall,
     placement::{Hindrance, Placement, Tell, place},
+    sends::Sends,
     signal::Signals,
 };
 
@@ -57,8 +58,10 @@ pub(super) struct Replay {
     pub(super) sent: Vec<String>,
     /// The names of orders that earlier runs have sent and that may be placed.
     pub(super) before: BTreeSet<String>,
-    /// How many sends earlier runs have begun, by name.
-    pub(super) begun: BTreeMap<String, usize>,
+    /// The names of orders that earlier runs have begun to send, whatever became of them.
+    pub(super) begun: BTreeSet<String>,
+    /// What this run has begun to send.
+    pub(super) sends: Sends,
     pub(super) journal: Option<PathBuf>,
     /// Orders of an earlier run that are in doubt and have no row.
     pub(super) leftovers: usize,
@@ -490,9 +493,7 @@ impl Replay {
             Placement::Placed { resolution: Some(Resolution::Attached { .. }), .. } => true,
             // It had been refused before, and was found now: by its send of an earlier run, or by one of this run.
             Placement::Placed { resolution: Some(Resolution::Recovered { .. }), .. } => {
-                let now = || known::begun_in(self.journal.as_deref());
-                self.before.contains(name)
-                    || self.begun.get(name).is_some_and(|begun| now().get(name) == Some(begun))
+                self.before.contains(name) || (self.begun.contains(name) && !self.sends.hold(name))
             }
             _ => self.before.contains(name),
         }

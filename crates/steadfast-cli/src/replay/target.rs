@@ -1,9 +1,10 @@
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 
 use steadfast::BaseUrl;
 
 use crate::{
     exit::{Failed, print_note},
+    question::confirmed,
     secret::variable_of,
 };
 
@@ -101,19 +102,4 @@ pub(super) fn must_ask(named: Named, yes: bool) -> Result<bool, Failed> {
 /// Asks a person at a terminal whether the orders are to be placed.
 pub(super) async fn ask() -> Result<(), Failed> {
     if confirmed("place them? [y/N] ").await? { Ok(()) } else { Err(Failed::error("nothing was sent")) }
-}
-
-/// Asks at the terminal; anything but a yes is a no.
-pub(crate) async fn confirmed(question: &'static str) -> Result<bool, Failed> {
-    let answer = tokio::task::spawn_blocking(move || {
-        let mut stderr = io::stderr();
-        // A question that cannot be shown must not count as confirmed.
-        write!(stderr, "{question}")?;
-        stderr.flush()?;
-        let mut answer = String::new();
-        io::stdin().read_line(&mut answer)?;
-        Ok::<_, io::Error>(answer)
-    });
-    let answer = answer.await.map_err(Failed::error)?.map_err(Failed::error)?;
-    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }

@@ -12,8 +12,8 @@ use tower::{Layer, Service, ServiceExt};
 
 use crate::{
     account::{Account, store_failed},
+    clock::wall,
     exit::Failed,
-    login::wall,
 };
 
 /// How long one probe may take.
@@ -29,7 +29,7 @@ pub(crate) struct Probe {
 pub(crate) struct Probed {
     pub(crate) status: u16,
     /// How far the service's clock is ahead.
-    pub(super) offset_ms: Option<i64>,
+    pub(crate) offset_ms: Option<i64>,
 }
 
 impl Probe {
@@ -38,7 +38,7 @@ impl Probe {
         Ok(Self { base: account.base.clone(), uri: account.base.join(&path).map_err(Failed::usage)? })
     }
 
-    pub(super) async fn without_token(&self) -> Result<Probed, BoxError> {
+    pub(crate) async fn without_token(&self) -> Result<Probed, BoxError> {
         self.send(Transport::new().leaf::<Full<Bytes>>()?).await
     }
 

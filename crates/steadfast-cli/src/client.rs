@@ -1,0 +1,68 @@
+//! The client of an account, for every verb that places or looks for orders.
+
+use std::path::{Path, PathBuf};
+
+use steadfast::{
+    Access, BaseUrl, Client, InvalidClient, Paths,
+    dedup::{OrderTracker, Settings, journal::FileJournal},
+    limit::{self, ColdStart, InvalidLimiter, ZoneLimiter},
+};
+
+use crate::{
+    account::{Account, Whose},
+    exit::Failed,
+    journal::{beside, refuse_other_account, with_advice, with_source},
+    reach::reach,
+    readable::hide_tokens_of,
+    sends::{NotingJournal, Sends},
+};
+
+/// Creates a client of an account, with the credentials of all verbs, and checks that the service answers.
+///
+/// The sends of its orders are noted in `sends`, if it has a journal.
+pub(crate) async fn open(whose: Whose, journal: Option<PathBuf>, sends: &Sends) -> Result<Client, Failed> {
+    let account = Account::read(whose).await?;
+    let access = account.access().await?;
+    let client = create(account.base.clone(), access, journal, sends)?;
+    hide_tokens_of(client.tokens());
+    reach(&account.base).await?;
+    Ok(client)
+}
+
+/// Creates a client. A journal belongs to one service, so that of another one is refused.
+pub(crate) fn create(
+    base: BaseUrl,
+    access: Access,
+    journal: Option<PathBuf>,
+    sends: &Sends,
+) -> Result<Client, Failed> {
+    let account = limit::Account::new(base.to_string());
+    // A run's record is of one trading day, and the next run goes by the machine's clock.
+    let safety = Settings::default().refuse_disputed_day(true);
+    let builder = Client::builder(base, access).paths(Paths::public());
+    let builder = match journal {
+        Some(path) => {
+            refuse_other_account(&path, &account)?;
+            let limiter = limiter(&path)?;
+            let journal = FileJournal::open(path).map_err(|error| Failed::usage(with_advice(&error)))?;
+            let journal = NotingJournal::new(journal, sends.clone());
+            builder.account(account).limiter(limiter).tracker(OrderTracker::journaled(safety, journal))
+        }
+        None => builder.order_safety(safety),
+    };
+    let invalid =
+        |error: InvalidClient| Failed::usage(format_args!("{}; nothing was sent", with_source(&error)));
+    builder.build().map_err(invalid)
+}
+
+/// Returns limits that begin with what an earlier run has spent, because the gateway counts both together.
+fn limiter(journal: &Path) -> Result<ZoneLimiter, Failed> {
+    let kept = ColdStart::Journal(beside(journal, ".limits"));
+    ZoneLimiter::builder().preset().cold_start(kept).build().map_err(|error| match error {
+        InvalidLimiter::JournalInUse(_) => Failed::usage(format_args!(
+            "journal {} is in use: wait until the run that uses it has ended",
+            journal.display()
+        )),
+        error => Failed::usage(with_source(&error)),
+    })
+}

@@ -1,0 +1,117 @@
+//! Journals of orders, as this command reads them, and the texts about them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use steadfast::{
+    Outcome,
+    dedup::journal::{Entry, FileJournal, JournalError, Record},
+    limit::Account,
+};
+
+use crate::exit::Failed;
+
+/// Appends `ending` to the name of `file`.
+pub(crate) fn beside(file: &Path, ending: &str) -> PathBuf {
+    let mut name = OsString::from(file);
+    name.push(ending);
+    name.into()
+}
+
+/// Returns the entries of a journal, without the orders that were refused for good; none if there is no journal.
+pub(crate) fn read(journal: &Path) -> Result<Vec<Entry>, Failed> {
+    let entries = FileJournal::read(journal).map_err(|error| Failed::usage(with_advice(&error)))?;
+    Ok(without_refused(entries.unwrap_or_default()))
+}
+
+/// Leaves out the orders that were refused for good and that no list has shown: their rows may be changed or removed,
+/// and are sent again.
+pub(crate) fn without_refused(entries: Vec<Entry>) -> Vec<Entry> {
+    let mut standing: BTreeMap<_, BTreeSet<usize>> = BTreeMap::new();
+    let mut told = BTreeSet::new();
+    for entry in &entries {
+        match &entry.record {
+            Record::Begun { attempt, .. } => {
+                standing.entry((entry.account.clone(), attempt.intent)).or_default().insert(attempt.index);
+            }
+            Record::Closed { attempt, outcome: Outcome::Rejected, .. } => {
+                if let Some(sends) = standing.get_mut(&(entry.account.clone(), attempt.intent)) {
+                    sends.remove(&attempt.index);
+                }
+            }
+            Record::Found { intent, .. }
+            | Record::Unresolved { intent, .. }
+            | Record::Ruled { intent, order_id: Some(_) } => {
+                told.insert((entry.account.clone(), *intent));
+            }
+            _ => {}
+        }
+    }
+    standing.retain(|order, sends| sends.is_empty() && !told.contains(order));
+    let intent_of = |record: &Record| match record {
+        Record::Begun { attempt, .. } | Record::Closed { attempt, .. } => Some(attempt.intent),
+        _ => None,
+    };
+    let is_refused = |entry: &Entry| {
+        let order = intent_of(&entry.record).map(|intent| (entry.account.clone(), intent));
+        order.is_some_and(|order| standing.contains_key(&order))
+    };
+    entries.into_iter().filter(|entry| !is_refused(entry)).collect()
+}
+
+/// Refuses a journal with orders of another service: they are not placed at this one, and those in doubt cannot be
+/// found here.
+pub(crate) fn refuse_other_account(journal: &Path, account: &Account) -> Result<(), Failed> {
+    let entries = read(journal)?;
+    let Some(other) = entries.iter().find(|entry| entry.account.as_str() != account.as_str()) else {
+        return Ok(());
+    };
+    let (name, other) = (journal.display(), &other.account);
+    let other = if other.as_str().is_empty() { "another program" } else { other.as_str() };
+    Err(Failed::usage(format_args!(
+        "{name} is of orders at {other}, not at {}: nothing was sent; name another with --journal",
+        account.as_str()
+    )))
+}
+
+/// Describes what is wrong with a journal, and what is safe to do about it.
+pub(crate) fn with_advice(error: &JournalError) -> String {
+    let told = with_source(error);
+    let advice = match error {
+        JournalError::NotAJournal { .. } => {
+            "nothing was sent and the file is left as it is; name another file with --journal"
+        }
+        JournalError::Damaged { .. }
+        | JournalError::Unknown { .. }
+        | JournalError::Version { .. }
+        | JournalError::Outdated { .. } => {
+            "nothing was sent and the file is left as it is; keep it, and compare the service's order list with the rows \
+             before any of them is placed under another journal"
+        }
+        JournalError::Lost { .. } => {
+            "nothing was sent; put it back as it was; if it was moved away to begin a new one, move its lock and notes to it"
+        }
+        _ => "nothing was sent",
+    };
+    format!("{told}: {advice}")
+}
+
+/// Returns an error with its causes, in one line.
+pub(crate) fn with_source(error: &(dyn std::error::Error + 'static)) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}
+
+/// Explains how to rule on orders in doubt.
+pub(crate) fn way_out(journal: &Path) -> String {
+    format!(
+        "where looking does not settle it, find the order in the service's order list and say what became of it: `steadfast \
+         orders rule --journal {} NAME` with --placed ORDER-ID or --not-placed",
+        journal.display()
+    )
+}

@@ -1,0 +1,71 @@
+//! The sends of this process, noted on their way into the journal.
+
+use std::{collections::BTreeSet, path::Path, sync::Arc};
+
+use parking_lot::Mutex;
+use steadfast::dedup::journal::{Durable, Entry, FileJournal, Journal, Record};
+
+/// The names of the orders for which this process has begun a send, as far as it keeps a journal.
+///
+/// # Clone
+///
+/// Clones share the names.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sends {
+    names: Arc<Mutex<BTreeSet<String>>>,
+}
+
+impl Sends {
+    /// True if a send of the order of this name has begun.
+    pub(crate) fn hold(&self, name: &str) -> bool {
+        self.names.lock().contains(name)
+    }
+
+    fn note(&self, entry: &Entry) {
+        if let Record::Begun { name: Some(name), .. } = &entry.record {
+            self.names.lock().insert(name.as_str().to_owned());
+        }
+    }
+}
+
+/// A journal whose new sends are noted.
+#[derive(Debug)]
+pub(crate) struct NotingJournal {
+    journal: FileJournal,
+    sends: Sends,
+}
+
+impl NotingJournal {
+    /// Writes to `journal` and notes in `sends`.
+    pub(crate) fn new(journal: FileJournal, sends: Sends) -> Self {
+        Self { journal, sends }
+    }
+}
+
+impl Journal for NotingJournal {
+    fn recover(&self) -> Vec<Entry> {
+        self.journal.recover()
+    }
+
+    fn append(&self, entry: Entry) {
+        self.sends.note(&entry);
+        self.journal.append(entry);
+    }
+
+    fn append_durably(&self, entry: Entry) -> Durable {
+        self.sends.note(&entry);
+        self.journal.append_durably(entry)
+    }
+
+    fn flush(&self) -> Durable {
+        self.journal.flush()
+    }
+
+    fn path(&self) -> Option<&Path> {
+        Journal::path(&self.journal)
+    }
+
+    fn salt(&self) -> [u8; 16] {
+        self.journal.salt()
+    }
+}
