@@ -17,6 +17,7 @@ pub(crate) mod fidelity;
 #[cfg(test)]
 pub(crate) mod inspect;
 pub(crate) mod intent;
+pub(crate) mod intents;
 pub(crate) mod key;
 pub(crate) mod keys;
 pub(crate) mod last_look;

@@ -37,7 +37,7 @@ impl OrderProtocol {
     ///
     /// Then that send may still arrive, and the claimed order may be this intent's.
     fn may_be_a_twins_find(&self, intent: &Intent) -> bool {
-        if !self.has_endless {
+        if !self.intents.has_endless() {
             return false;
         }
         let finished = self.keys.get(&intent.key).into_iter().flat_map(KeyIntents::finished);
@@ -102,7 +102,7 @@ impl OrderProtocol {
         match verdict {
             Ok(()) => {
                 let Some(intent) = self.intents.get_mut(&number) else { return };
-                intent.phase = Phase::Granted;
+                intent.grant();
                 let absent = OrderEvent::Absent { intent: number, name: intent.name.clone() };
                 out.extend([Effect::Report(absent), Effect::Decided(number)]);
             }
@@ -145,14 +145,7 @@ impl OrderProtocol {
     pub(crate) fn prolong(&mut self, number: IntentNo) -> bool {
         let settles = self.settings.gateway_timeout.saturating_add(self.settings.lateness);
         let waits = self.intents.get(&number).is_some_and(|intent| self.waits_for_others(intent));
-        let Some(doubt) = self.intents.get_mut(&number).and_then(|intent| intent.doubt.as_mut()) else {
-            return false;
-        };
-        let goes_on = waits && !std::mem::replace(&mut doubt.prolonged, true);
-        if goes_on {
-            doubt.until = doubt.until.saturating_add(settles);
-        }
-        goes_on
+        waits && self.intents.get_mut(&number).is_some_and(|intent| intent.prolong(settles))
     }
 
     /// True if an intent would be absent by the lists that were read, had the others of its key settled before.

@@ -55,6 +55,10 @@ pub(crate) enum Never {
 }
 
 impl Attempt {
+    pub(crate) fn new(begun: LogicalTime, session: Session) -> Self {
+        Self { begun, session, state: AttemptState::Open }
+    }
+
     /// Returns when it left, if an order of it may exist.
     pub(crate) fn standing(&self) -> Option<Sent> {
         match self.state {

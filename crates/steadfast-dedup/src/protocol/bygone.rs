@@ -135,9 +135,9 @@ impl OrderProtocol {
             }
             let Some(key) = self.intents.get(&number).map(|intent| intent.key.clone()) else { continue };
             self.keys.reopen_refused(&key, number);
-            self.finished.retain(|&other| other != number);
+            self.intents.reopen(number);
             self.watches.unwatch(number);
-            self.refused.insert(number);
+            self.intents.refuse(number);
             self.doubt_refused(number, out);
             self.finish_unresolved(number, Reason::SessionChanged, out);
             self.resolve(&key, out);

@@ -6,15 +6,12 @@ use crate::{
     numbers::{IntentNo, TradingDay},
     protocol::{
         event::{Effect, OrderEvent},
-        intent::{Finding, Intent, Phase},
+        intent::{Finding, Intent},
         keys::{Ended, Overnight},
         order_protocol::OrderProtocol,
         resolution::{Reason, Unresolved},
     },
 };
-
-/// How many orders that were refused for good are kept, in case a list shows them after all.
-const REJECTED: usize = 1_000;
 
 /// How much later than the end of its connection a request may arrive, where the kernel still holds it.
 const ORPHANED: Duration = Duration::from_secs(120);
@@ -25,15 +22,13 @@ impl OrderProtocol {
     pub(crate) fn begin_day(&mut self, day: TradingDay, out: &mut Vec<Effect>) {
         let Some(ended) = self.time.begin_day(day) else { return };
         self.tell_unconfirmed(out);
-        // Intents that were decided just now are kept a day longer: their callers may not have asked yet.
-        self.intents.retain(|_, intent| intent.finding().is_none() || intent.epoch == ended);
-        self.finished.retain(|number| self.intents.contains_key(number));
+        self.intents.begin_day(ended);
         for number in self.open_numbers() {
             self.finish_unresolved(number, Reason::EpochChanged, out);
         }
         // A list of today confirms no refusal of yesterday.
         self.reopen_unconfirmed();
-        for number in self.refused.clone() {
+        for number in self.intents.refused().clone() {
             self.doubt_refused(number, out);
         }
         let intents = &self.intents;
@@ -51,7 +46,6 @@ impl OrderProtocol {
             let absent = intents.get(&number).is_some_and(Intent::was_told_absent);
             absent && told.saturating_add(ORPHANED) > self.time.now()
         };
-        self.names.retain(|_, number| intents.contains_key(number));
         self.book = std::mem::take(&mut self.book).next_day();
         let is_unsettled = |number| intents.get(&number).is_some_and(Intent::is_unsettled);
         let Overnight { blockers, told } = self.keys.begin_day(is_unsettled, may_be_listed, may_arrive);
@@ -59,8 +53,6 @@ impl OrderProtocol {
         blockers.iter().for_each(|&number| self.block_over_midnight(number));
         self.sessions.leave();
         self.fidelity.begin_day();
-        self.rejected.clear();
-        self.rejected_at = None;
         self.reads.forget_baseline(self.time.now());
     }
 
@@ -84,7 +76,7 @@ impl OrderProtocol {
                 out.push(Effect::Report(OrderEvent::Unresolved { intent: number, name, unresolved }));
             }
         }
-        intent.phase = Phase::Finished(finding);
+        intent.finish(finding);
         let key = intent.key.clone();
         let blocks = match intent.finding() {
             // Of yesterday's orders, only a late one can be listed today.
@@ -98,9 +90,7 @@ impl OrderProtocol {
         let day_over = intent.epoch != self.time.day();
         self.keys.retire(&key, number);
         self.leave_line(number, out);
-        self.searches.remove(&number);
-        self.refused.remove(&number);
-        self.unsent.remove(&number);
+        self.intents.finish(number);
         let ended = self.time.tick();
         let blocks_since = blocks.then_some(ended);
         self.keys.finish(&key, number, Ended { is_dead, is_refused, blocks_since });
@@ -114,27 +104,22 @@ impl OrderProtocol {
         if self.intents.get(&number).and_then(Intent::finding) == Some(&Finding::Rejected) {
             return self.keep_rejected(number);
         }
-        self.finished.push_back(number);
+        self.intents.remember(number);
         // Up to eight at a time, which makes up for those that are kept.
         for _ in 0..8 {
-            if self.finished.len() <= self.rules.remembered {
-                break;
-            }
-            let Some(oldest) = self.finished.pop_front() else { break };
+            let Some(oldest) = self.intents.take_oldest_beyond(self.rules.remembered) else { break };
             // Keep intents whose order may still appear, and those that block their key.
             if self.is_still_needed(oldest) {
-                self.finished.push_back(oldest);
+                self.intents.remember(oldest);
             } else {
                 self.drop_finished(oldest);
             }
         }
     }
 
-    /// Keeps an order that was refused for good, in a queue apart from that of the remembered names.
+    /// Keeps an order that was refused for good, and drops the oldest if there are too many.
     fn keep_rejected(&mut self, number: IntentNo) {
-        self.rejected.push_back(number);
-        if self.rejected.len() > REJECTED
-            && let Some(oldest) = self.rejected.pop_front()
+        if let Some(oldest) = self.intents.keep_rejected(number)
             && self.intents.get(&oldest).and_then(Intent::finding) == Some(&Finding::Rejected)
         {
             self.drop_finished(oldest);
@@ -147,15 +132,9 @@ impl OrderProtocol {
     }
 
     fn drop_finished(&mut self, number: IntentNo) {
-        let Some(intent) = self.intents.remove(&number) else { return };
+        let Some(intent) = self.intents.forget(number) else { return };
         self.watches.unwatch(number);
         self.keys.forget(&intent.key, number);
-        // A name may be used again on the next day: by now it may be another intent's.
-        if let Some(name) = &intent.name
-            && self.names.get(name) == Some(&number)
-        {
-            self.names.remove(name);
-        }
     }
 }
 
@@ -202,22 +181,22 @@ mod tests {
         let (yesterday, today) = (IntentNo(0), IntentNo(1));
         place(&mut protocol, yesterday, Some("n"));
         protocol.step(Duration::ZERO, Event::EpochBegan(TradingDay(1)));
-        assert!(protocol.named(&name).is_none() && protocol.intents.contains_key(&yesterday));
+        assert!(protocol.named(&name).is_none() && protocol.intents.get(&yesterday).is_some());
         place(&mut protocol, today, Some("n"));
 
         let mut next = 2;
-        while protocol.intents.contains_key(&yesterday) {
+        while protocol.intents.get(&yesterday).is_some() {
             place(&mut protocol, IntentNo(next), None);
             next += 1;
         }
         assert_eq!(protocol.named(&name).map(|(number, _)| number), Some(today));
 
         // Its own name goes with it.
-        while protocol.intents.contains_key(&today) {
+        while protocol.intents.get(&today).is_some() {
             place(&mut protocol, IntentNo(next), None);
             next += 1;
         }
-        assert!(protocol.names.is_empty());
+        assert!(!protocol.intents.has_names());
     }
 
     #[test]
@@ -240,7 +219,7 @@ mod tests {
         protocol.rules.remembered = 8;
         place(&mut protocol, IntentNo(0), None);
         let lost = IntentNo(1);
-        let order = protocol.intents[&IntentNo(0)].order.clone();
+        let order = protocol.intents.get(&IntentNo(0)).unwrap().order.clone();
         let key = Key::of_order(&order);
         let attempt = crate::numbers::AttemptNo { intent: lost, index: 0 };
         for event in [
@@ -260,7 +239,7 @@ mod tests {
         for n in 2..100 {
             place(&mut protocol, IntentNo(n), None);
         }
-        assert!(protocol.intents.contains_key(&lost) && protocol.is_blocked(&key));
+        assert!(protocol.intents.get(&lost).is_some() && protocol.is_blocked(&key));
         assert!(protocol.intents.len() <= 10, "the others are");
     }
 
@@ -270,7 +249,7 @@ mod tests {
         place(&mut protocol, IntentNo(0), None);
         // Sent before midnight, answered after it.
         let late = IntentNo(1);
-        let opened = protocol.intents[&IntentNo(0)].order.clone();
+        let opened = protocol.intents.get(&IntentNo(0)).unwrap().order.clone();
         let mut step = |event| protocol.step(Duration::ZERO, event);
         step(Event::Opened { intent: late, order: opened, name: None });
         let attempt = crate::numbers::AttemptNo { intent: late, index: 0 };
@@ -280,6 +259,10 @@ mod tests {
         let outcome = Outcome::Accepted { order_id: Some("o7".into()) };
         step(Event::Closed { attempt, outcome, answer: Answer::Status(200) });
         assert!(protocol.book.owner("o7").is_none(), "the new day may use the identifier again");
-        assert_eq!(protocol.intents[&late].order_id().map(|id| &**id), Some("o7"), "its caller is told");
+        assert_eq!(
+            protocol.intents.get(&late).unwrap().order_id().map(|id| &**id),
+            Some("o7"),
+            "its caller is told"
+        );
     }
 }

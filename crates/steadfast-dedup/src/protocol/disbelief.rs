@@ -16,7 +16,6 @@ use steadfast_spec::{OrderType, Validity};
 use crate::{
     numbers::{AttemptNo, IntentNo, Session},
     protocol::{
-        attempt::{AttemptState, Never},
         event::{Answer, Effect, OrderEvent},
         intent::{Finding, Intent},
         key::Key,
@@ -40,28 +39,14 @@ impl OrderProtocol {
         if intent.is_open() {
             return;
         }
-        let mut doubted = Vec::new();
-        for (index, attempt) in intent.attempts.iter_mut().enumerate() {
-            match &mut attempt.state {
-                AttemptState::Acknowledged(sent) => {
-                    // Its own answer may still be to come, as if there had been none.
-                    let base = now.max(sent.at.saturating_add(works));
-                    doubted.push((base.saturating_add(lateness), AttemptNo { intent: number, index }));
-                    let never = Some(Never::Success);
-                    attempt.state = AttemptState::Doubt { sent: *sent, settled: None, never };
-                }
-                AttemptState::Doubt { never, .. } => *never = Some(Never::Success),
-                AttemptState::Open
-                | AttemptState::InFlight(_)
-                | AttemptState::Refused(_)
-                | AttemptState::Void => {}
-            }
-        }
-        for (settles, attempt) in doubted {
-            self.keys.unsettle(&intent.key, attempt, settles);
+        for (index, sent) in intent.disbelieve() {
+            // Its own answer may still be to come, as if there had been none.
+            let base = now.max(sent.at.saturating_add(works));
+            let attempt = AttemptNo { intent: number, index };
+            self.keys.unsettle(&intent.key, attempt, base.saturating_add(lateness));
         }
         self.keys.reopen(&intent.key, number);
-        self.finished.retain(|&other| other != number);
+        self.intents.reopen(number);
         self.watches.unwatch(number);
         self.book.show_again();
         self.tally.lose(Answer::Status(200));
@@ -78,7 +63,7 @@ impl OrderProtocol {
                 self.disbelieve(number);
             }
             None if intent.was_refused() => {
-                self.refused.insert(number);
+                self.intents.refuse(number);
                 self.doubt_refused(number, out);
             }
             _ => {}

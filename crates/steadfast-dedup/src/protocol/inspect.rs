@@ -24,7 +24,7 @@ impl OrderProtocol {
     }
 
     pub(crate) fn all_intents(&self) -> impl Iterator<Item = (IntentNo, &Intent)> {
-        self.intents.iter().map(|(&number, intent)| (number, intent))
+        self.intents.iter()
     }
 
     pub(crate) fn all_keys(&self) -> impl Iterator<Item = &KeyIntents> {

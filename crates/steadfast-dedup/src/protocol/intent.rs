@@ -166,6 +166,246 @@ impl Intent {
         }
     }
 
+    /// Adds an attempt whose body is not polled yet.
+    pub(crate) fn begin(&mut self, begun: LogicalTime, session: Session) {
+        self.attempts.push(Attempt::new(begun, session));
+    }
+
+    pub(crate) fn attempt(&self, index: usize) -> Option<&Attempt> {
+        self.attempts.get(index)
+    }
+
+    /// Notes that an attempt leaves; returns its session.
+    pub(crate) fn send(&mut self, index: usize, sent: Sent, near_midnight: bool) -> Option<Session> {
+        self.at_midnight |= near_midnight;
+        let attempt = self.attempts.get_mut(index)?;
+        attempt.state = AttemptState::InFlight(sent);
+        self.phase = Phase::Sending;
+        Some(attempt.session)
+    }
+
+    /// Notes, at its first send, its trading day and whether its session's list is known.
+    pub(crate) fn date(&mut self, day: TradingDay, has_baseline: bool) {
+        (self.epoch, self.has_baseline) = (day, has_baseline);
+    }
+
+    /// Voids an attempt whose body was polled and withheld; false if it is not open any more.
+    pub(crate) fn withhold(&mut self, index: usize) -> bool {
+        let open = self.attempts.get_mut(index).filter(|found| matches!(found.state, AttemptState::Open));
+        open.map(|found| found.state = AttemptState::Void).is_some()
+    }
+
+    /// Takes back the permission to send, because it was not used; false if there was none.
+    pub(crate) fn judge_again(&mut self) -> bool {
+        match self.phase {
+            Phase::Granted => self.phase = Phase::Doubt,
+            Phase::Cleared => {}
+            _ => return false,
+        }
+        true
+    }
+
+    pub(crate) fn void(&mut self, index: usize) {
+        self.set_state(index, AttemptState::Void);
+    }
+
+    pub(crate) fn acknowledge(&mut self, index: usize, sent: Sent) {
+        self.set_state(index, AttemptState::Acknowledged(sent));
+    }
+
+    /// Notes that nothing proves what became of an attempt.
+    pub(crate) fn lose(&mut self, index: usize, sent: Sent, never: Option<Never>) {
+        self.set_state(index, AttemptState::Doubt { sent, settled: None, never });
+    }
+
+    /// Notes that an attempt was refused, by the service's word.
+    pub(crate) fn refuse(&mut self, index: usize, sent: Sent) {
+        self.set_state(index, AttemptState::Refused(sent));
+    }
+
+    fn set_state(&mut self, index: usize, state: AttemptState) {
+        if let Some(found) = self.attempts.get_mut(index) {
+            found.state = state;
+        }
+    }
+
+    /// Notes that, by the lateness bound, no order of an attempt can appear from here on.
+    pub(crate) fn settle(&mut self, index: usize, at: LogicalTime) {
+        if let Some(Attempt { state: AttemptState::Doubt { settled, .. }, .. }) = self.attempts.get_mut(index)
+        {
+            *settled = Some(at);
+        }
+    }
+
+    /// Counts settled attempts as unsettled again, because a resend was refused; returns which.
+    pub(crate) fn unsettle(&mut self) -> Vec<usize> {
+        self.reopened = true;
+        let settled = self.attempts.iter_mut().enumerate().filter_map(|(index, attempt)| {
+            let AttemptState::Doubt { settled, .. } = &mut attempt.state else { return None };
+            settled.take().map(|_| index)
+        });
+        settled.collect()
+    }
+
+    /// Puts every refused attempt in doubt; returns which.
+    pub(crate) fn doubt_refused(&mut self) -> Vec<usize> {
+        let refused = self.attempts.iter_mut().enumerate().filter_map(|(index, attempt)| {
+            let sent = attempt.refused()?;
+            attempt.state = AttemptState::Doubt { sent, settled: None, never: Some(Never::Opaque) };
+            Some(index)
+        });
+        refused.collect()
+    }
+
+    /// Puts every acknowledged attempt in doubt and forbids another send; returns which, and when each was sent.
+    pub(crate) fn disbelieve(&mut self) -> Vec<(usize, Sent)> {
+        let mut doubted = Vec::new();
+        for (index, attempt) in self.attempts.iter_mut().enumerate() {
+            match &mut attempt.state {
+                AttemptState::Acknowledged(sent) => {
+                    doubted.push((index, *sent));
+                    let never = Some(Never::Success);
+                    attempt.state = AttemptState::Doubt { sent: *sent, settled: None, never };
+                }
+                AttemptState::Doubt { never, .. } => *never = Some(Never::Success),
+                AttemptState::Open
+                | AttemptState::InFlight(_)
+                | AttemptState::Refused(_)
+                | AttemptState::Void => {}
+            }
+        }
+        doubted
+    }
+
+    /// Puts every attempt without an answer in doubt, after a restart; returns which.
+    pub(crate) fn restart(&mut self, now: Duration, aging: Duration) -> Vec<usize> {
+        self.caller_waits = false;
+        let unanswered = self.attempts.iter_mut().enumerate().filter_map(|(index, attempt)| {
+            let (sent, never) = match attempt.state {
+                // It was begun, and nothing can tell any more whether it left.
+                AttemptState::Open => (Sent { seq: attempt.begun, at: now, aging }, Never::Restart),
+                AttemptState::InFlight(sent) => (sent, Never::Restart),
+                AttemptState::Doubt { sent, never, .. } => (sent, never.unwrap_or(Never::Restart)),
+                AttemptState::Void | AttemptState::Refused(_) | AttemptState::Acknowledged(_) => return None,
+            };
+            attempt.state = AttemptState::Doubt { sent, settled: None, never: Some(never) };
+            Some(index)
+        });
+        unanswered.collect()
+    }
+
+    /// Nothing of it stands any more.
+    pub(crate) fn rest(&mut self) {
+        self.phase = Phase::Idle;
+    }
+
+    /// Searches for its order.
+    pub(crate) fn search(&mut self, doubt: Doubt) {
+        self.phase = Phase::Doubt;
+        self.doubt = Some(doubt);
+    }
+
+    /// Allows another send after an absence.
+    pub(crate) fn grant(&mut self) {
+        self.phase = Phase::Granted;
+    }
+
+    /// Waits for a list that confirms a refusal.
+    pub(crate) fn await_check(&mut self, check: Check) {
+        self.phase = Phase::Refused(check);
+    }
+
+    /// Notes whether the latest refusal was one of the token (401).
+    pub(crate) fn set_token_refused(&mut self, by_token: bool) {
+        self.token_refused = by_token;
+    }
+
+    /// Allows another send after a refusal that a list has confirmed.
+    pub(crate) fn clear(&mut self) {
+        self.phase = Phase::Cleared;
+    }
+
+    pub(crate) fn finish(&mut self, finding: Finding) {
+        self.phase = Phase::Finished(finding);
+    }
+
+    /// Notes that a caller asks for it again.
+    pub(crate) fn ask_again(&mut self, now: Duration) {
+        (self.caller_waits, self.opened) = (true, now);
+    }
+
+    /// Notes that its caller is gone.
+    pub(crate) fn abandon(&mut self) {
+        self.caller_waits = false;
+    }
+
+    /// Takes its name away, so that a caller can use it for another order.
+    pub(crate) fn drop_name(&mut self) {
+        self.name = None;
+    }
+
+    pub(crate) fn rename_day(&mut self, day: TradingDay) {
+        self.epoch = day;
+    }
+
+    /// Extends the search by this time; false if that was done before, or nothing is searched for.
+    pub(crate) fn prolong(&mut self, by: Duration) -> bool {
+        let Some(doubt) = self.doubt.as_mut().filter(|doubt| !doubt.prolonged) else { return false };
+        doubt.prolonged = true;
+        doubt.until = doubt.until.saturating_add(by);
+        true
+    }
+
+    /// Counts a valid list of this session that was asked for at this position.
+    pub(crate) fn count_list(&mut self, session: Session, evidence: LogicalTime) {
+        let same = self.session() == Some(session);
+        let Some(doubt) = self.doubt.as_mut().filter(|doubt| doubt.from < evidence) else { return };
+        let tally = if same { &mut doubt.here } else { &mut doubt.elsewhere };
+        tally.reads = tally.reads.saturating_add(1);
+        tally.latest = tally.latest.max(evidence);
+        doubt.fault = None;
+    }
+
+    /// Notes that the latest read was useless.
+    pub(crate) fn note_fault(&mut self, fault: Fault) {
+        if let Some(doubt) = self.doubt.as_mut() {
+            doubt.fault = Some(fault);
+        }
+    }
+
+    /// Blocks later orders until lists that are read from then on show nothing of it.
+    pub(crate) fn block_from(&mut self, from: Duration) {
+        self.block.get_or_insert(Block { from, clean: 0, session: Session::default() });
+    }
+
+    /// Puts the begin of that off, after a restart.
+    pub(crate) fn put_off_block(&mut self, from: Duration) {
+        if let Some(block) = &mut self.block {
+            block.from = from;
+        }
+    }
+
+    /// Counts a list read at this time for its block; true if so many in a row have shown nothing of it.
+    pub(crate) fn pass_block(&mut self, at: Duration, session: Session, shown: bool, needed: u8) -> bool {
+        let Some(block) = self.block.as_mut().filter(|block| block.from <= at) else { return false };
+        // A list of another session may lack orders that this one's shows.
+        if shown || std::mem::replace(&mut block.session, session) != session {
+            block.clean = 0;
+        }
+        block.clean += u8::from(!shown);
+        block.clean >= needed
+    }
+
+    /// Notes that the lists behind its resend may have lacked its order; true if that is news.
+    pub(crate) fn suspect(&mut self) -> bool {
+        !std::mem::replace(&mut self.suspected, true)
+    }
+
+    /// Counts an order of it that appeared late.
+    pub(crate) fn count_late(&mut self) {
+        self.late += 1;
+    }
+
     /// Returns its first send that may have placed an order.
     pub(crate) fn first_sent(&self) -> Option<Sent> {
         self.attempts.iter().find_map(Attempt::standing)

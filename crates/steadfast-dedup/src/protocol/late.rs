@@ -8,7 +8,7 @@ use crate::{
     numbers::{IntentNo, LogicalTime, Session},
     protocol::{
         event::{Effect, OrderEvent},
-        intent::{Finding, Intent, Phase},
+        intent::{Finding, Intent},
         key::Key,
         listed_orders::Fresh,
         matcher,
@@ -44,7 +44,7 @@ impl OrderProtocol {
             let Some(intent) = self.intents.get_mut(&number) else { continue };
             let is_one =
                 intent.resends() > 0 && intent.epoch == self.time.day() && intent.was_sent_in(session);
-            if is_one && !std::mem::replace(&mut intent.suspected, true) {
+            if is_one && intent.suspect() {
                 let (name, kept) = (intent.name.clone(), intent.order_id().map(ToString::to_string));
                 out.push(Effect::Report(OrderEvent::MayBeDoubled { intent: number, name, kept }));
             }
@@ -135,21 +135,15 @@ impl OrderProtocol {
     /// A call that repeats the name gets that order or, where it may be a stranger's, an order in doubt. After a
     /// refusal for good the name was free at once: it returns unless another intent has taken it by now.
     pub(crate) fn hold_name(&mut self, number: IntentNo, order_id: &str, out: &mut Vec<Effect>) {
-        let Some(intent) = self.intents.get_mut(&number) else { return };
-        let Some(name) = &intent.name else { return };
-        let holder = *self.names.get(name).unwrap_or(&number);
-        // A repeat that has not left yet joins it.
-        if holder != number && !self.unsent.contains(&holder) {
-            return;
-        }
-        self.names.insert(name.clone(), number);
+        let Some(holder) = self.intents.hold_name(number) else { return };
         // A repeat that waits for this list is told.
         if self.held.remove(&holder).is_some() {
             out.push(Effect::Decided(holder));
         }
+        let Some(intent) = self.intents.get_mut(&number) else { return };
         if intent.was_told_refused() {
             let unresolved = Unresolved::new(Reason::NearMatch, vec![order_id.to_owned()]);
-            intent.phase = Phase::Finished(Finding::Unresolved(unresolved));
+            intent.finish(Finding::Unresolved(unresolved));
         }
     }
 
@@ -180,14 +174,13 @@ impl OrderProtocol {
                 self.book.claim(&fresh.order_id, number);
                 self.tally.visibility_lag.observe(lag);
                 let status = None;
-                intent.phase =
-                    Phase::Finished(Finding::Recovered { order_id: fresh.order_id.clone(), status });
+                intent.finish(Finding::Recovered { order_id: fresh.order_id.clone(), status });
                 out.push(Effect::Report(appeared(order_id)));
                 self.keys.unblock(key, number);
                 self.hold_name(number, &fresh.order_id, out);
             }
             (Some(kept), 1.., _) => {
-                intent.late += 1;
+                intent.count_late();
                 self.book.flag_late(&fresh.order_id);
                 self.tally.visibility_lag.observe(lag);
                 let kept = Some(kept.to_string());

@@ -6,7 +6,7 @@ use crate::{
     numbers::IntentNo,
     protocol::{
         event::{Effect, OrderEvent},
-        intent::{Finding, Intent, Phase},
+        intent::{Finding, Intent},
         order_protocol::OrderProtocol,
         resolution::{Reason, Unresolved},
         ruling::{InvalidRuling, Ruling},
@@ -62,19 +62,14 @@ impl OrderProtocol {
                 if !self.book.was_told(&order_id, number) {
                     self.book.excuse(number);
                 }
-                intent.phase =
-                    Phase::Finished(Finding::Recovered { order_id: order_id.clone(), status: None });
+                intent.finish(Finding::Recovered { order_id: order_id.clone(), status: None });
                 self.book.adopt(&order_id, number, seen);
             }
             Ruling::NotPlaced => {
                 // It stays among the decided intents of its key, so an order that appears is still noticed.
                 let unresolved = Unresolved::new(Reason::NotObserved, Vec::new());
-                intent.phase = Phase::Finished(Finding::Unresolved(unresolved));
-                if let Some(name) = intent.name.take()
-                    && self.names.get(&name) == Some(&number)
-                {
-                    self.names.remove(&name);
-                }
+                intent.finish(Finding::Unresolved(unresolved));
+                self.intents.drop_name(number);
                 self.book.excuse(number);
             }
         }

@@ -134,7 +134,7 @@ impl OrderProtocol {
 
     /// True if lists are known to use our name for the order's instrument, or the shown one is another of ours.
     fn is_anothers_name(&self, owner: IntentNo, shown: Option<&SymId>) -> bool {
-        let is_ours = |shown: &SymId| self.intents.values().any(|it| it.order.sym_id().folded() == *shown);
+        let is_ours = |shown: &SymId| self.intents.iter().any(|(_, it)| it.order.sym_id().folded() == *shown);
         let known = |intent: &Intent| self.book.recognises(&intent.order.sym_id().folded());
         self.intents.get(&owner).is_some_and(known) || shown.is_some_and(|shown| is_ours(&shown.folded()))
     }

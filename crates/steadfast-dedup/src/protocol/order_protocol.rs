@@ -1,5 +1,5 @@
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::Duration,
 };
@@ -9,10 +9,10 @@ use steadfast_spec::ext;
 use crate::{
     numbers::{AttemptNo, IntentNo, Session, TradingDay},
     protocol::{
-        attempt::{Attempt, AttemptState},
         event::{Effect, Event, OrderEvent},
         fidelity::Fidelity,
         intent::{Doubt, Intent},
+        intents::Intents,
         key::Key,
         keys::Keys,
         listed_orders::Book,
@@ -39,26 +39,11 @@ pub struct OrderProtocol {
     pub(crate) settings: Arc<Settings>,
     pub(crate) rules: Rules,
     pub(super) time: Timeline,
-    pub(crate) intents: BTreeMap<IntentNo, Intent>,
-    pub(crate) names: BTreeMap<ext::IntentId, IntentNo>,
+    pub(super) intents: Intents,
     pub(super) keys: Keys,
-    /// Intents whose order is searched for, or will be again if their resend is not answered conclusively.
-    pub(crate) searches: BTreeSet<IntentNo>,
-    /// True once a send had no bound on how late it may arrive ([`Never::Opaque`](super::attempt::Never::Opaque)).
-    pub(crate) has_endless: bool,
-    /// Undecided intents with a send that was refused as not executed (401, 429).
-    pub(crate) refused: BTreeSet<IntentNo>,
-    /// Intents of which nothing was sent yet.
-    pub(crate) unsent: BTreeSet<IntentNo>,
     pub(crate) book: Book,
     pub(super) reads: Reads,
     pub(super) watches: Watches,
-    pub(crate) finished: VecDeque<IntentNo>,
-    /// The last intent of earlier processes.
-    pub(crate) restored: Option<IntentNo>,
-    /// The latest orders that were refused for good, and when the last refusal was.
-    pub(crate) rejected: VecDeque<IntentNo>,
-    pub(crate) rejected_at: Option<Duration>,
     /// The names of orders that were refused for good, until a list that no such order can lag behind was read.
     pub(crate) rejected_names: BTreeMap<ext::IntentId, Rejection>,
     /// Unsent intents under such a name.
@@ -78,20 +63,11 @@ impl OrderProtocol {
             settings,
             rules: Rules::PROTOCOL,
             time: Timeline::new(day),
-            intents: BTreeMap::new(),
-            names: BTreeMap::new(),
+            intents: Intents::default(),
             keys: Keys::default(),
-            searches: BTreeSet::new(),
-            has_endless: false,
-            refused: BTreeSet::new(),
-            unsent: BTreeSet::new(),
             book: Book::default(),
             reads: Reads::default(),
             watches: Watches::default(),
-            finished: VecDeque::new(),
-            restored: None,
-            rejected: VecDeque::new(),
-            rejected_at: None,
             rejected_names: BTreeMap::new(),
             held: BTreeMap::new(),
             sessions: Sessions::default(),
@@ -174,11 +150,7 @@ impl OrderProtocol {
     pub(crate) fn settle(&mut self, attempt: AttemptNo) {
         let seq = self.time.tick();
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
-        if let Some(Attempt { state: AttemptState::Doubt { settled, .. }, .. }) =
-            intent.attempts.get_mut(attempt.index)
-        {
-            *settled = Some(seq);
-        }
+        intent.settle(attempt.index, seq);
         self.keys.settle(&intent.key, seq);
     }
 
@@ -196,8 +168,7 @@ impl OrderProtocol {
     }
 
     pub(crate) fn open_intents(&self) -> impl Iterator<Item = (IntentNo, &Intent)> {
-        let searched = self.searches.iter().filter_map(|&number| Some((number, self.intents.get(&number)?)));
-        searched.filter(|(_, intent)| intent.is_open())
+        self.intents.searched().filter(|(_, intent)| intent.is_open())
     }
 
     pub(crate) fn doubts(&self) -> impl Iterator<Item = &Doubt> {

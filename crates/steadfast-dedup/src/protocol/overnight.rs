@@ -9,9 +9,9 @@
 use std::time::Duration;
 
 use crate::{
-    numbers::{IntentNo, LogicalTime, Session, TradingDay},
+    numbers::{IntentNo, LogicalTime, TradingDay},
     protocol::{
-        intent::{Block, Finding, Intent},
+        intent::{Finding, Intent},
         key::Key,
         keys::KeyIntents,
         listed_orders::Fresh,
@@ -25,22 +25,12 @@ impl OrderProtocol {
     /// Renames the current day; nothing of it is over.
     pub(crate) fn rename_day(&mut self, day: TradingDay) {
         let wrong = self.time.rename_day(day);
-        let restored = self.restored;
-        // The clock was behind: orders that an earlier process placed on the day with the wrong name were
-        // yesterday's.
-        let is_older = |number: IntentNo, intent: &Intent| {
-            wrong < day && Some(number) <= restored && intent.order_id().is_some()
-        };
-        for (&number, intent) in &mut self.intents {
-            if intent.epoch == wrong && !is_older(number, intent) {
-                intent.epoch = day;
-            }
-        }
+        self.intents.rename_day(wrong, day);
         self.reads.rename_day(wrong, day);
         // Orders set aside as yesterday's are today's again, and keep their owners.
         let seen = self.time.tick();
         let todays = self.intents.iter().filter(|(_, intent)| intent.epoch == day);
-        let owned = todays.filter_map(|(&number, intent)| Some((number, intent.order_id()?.clone())));
+        let owned = todays.filter_map(|(number, intent)| Some((number, intent.order_id()?.clone())));
         for (number, order_id) in owned.collect::<Vec<_>>() {
             if self.book.owner(&order_id).is_none() {
                 self.book.adopt(&order_id, number, seen);
@@ -53,7 +43,7 @@ impl OrderProtocol {
         let settles = self.keys.settles_at(number).unwrap_or(self.time.now());
         let from = settles.saturating_add(self.settings.lateness);
         if let Some(intent) = self.intents.get_mut(&number) {
-            intent.block.get_or_insert(Block { from, clean: 0, session: Session::default() });
+            intent.block_from(from);
         }
     }
 
@@ -68,13 +58,8 @@ impl OrderProtocol {
             });
             let shown = shown || self.is_crowded(intent);
             let Some(intent) = self.intents.get_mut(&number) else { continue };
-            let Some(block) = intent.block.as_mut().filter(|block| block.from <= start.at) else { continue };
-            // A list of another session may lack orders that this one's shows.
-            if shown || std::mem::replace(&mut block.session, start.session) != start.session {
-                block.clean = 0;
-            }
-            block.clean += u8::from(!shown);
-            let lifted = block.clean >= self.rules.negatives.max(2);
+            let needed = self.rules.negatives.max(2);
+            let lifted = intent.pass_block(start.at, start.session, shown, needed);
             let key = intent.key.clone();
             if lifted {
                 self.keys.unblock(&key, number);

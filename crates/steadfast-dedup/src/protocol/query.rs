@@ -69,7 +69,7 @@ impl OrderProtocol {
     #[must_use]
     pub fn may_send(&self, attempt: AttemptNo) -> bool {
         let Some(intent) = self.intents.get(&attempt.intent) else { return false };
-        let open = intent.attempts.get(attempt.index).is_some_and(|a| matches!(a.state, AttemptState::Open));
+        let open = intent.attempt(attempt.index).is_some_and(|a| matches!(a.state, AttemptState::Open));
         open && intent.caller_waits
             && match intent.phase {
                 Phase::Idle => self.displaced_by(attempt.intent).is_none() && !self.is_held(attempt.intent),
@@ -88,15 +88,15 @@ impl OrderProtocol {
     /// Returns the intent that took over the name of an unsent one: a refused order that a list shows.
     #[must_use]
     pub fn displaced_by(&self, unsent: IntentNo) -> Option<IntentNo> {
-        let name = self.intents.get(&unsent).filter(|_| self.unsent.contains(&unsent))?.name.as_ref()?;
-        self.names.get(name).copied().filter(|&holder| holder != unsent)
+        let name = self.intents.get(&unsent).filter(|_| self.intents.is_unsent(unsent))?.name.as_ref()?;
+        self.intents.holder(name).filter(|&holder| holder != unsent)
     }
 
     /// True if a send has left and is not answered.
     #[must_use]
     pub fn has_left(&self, attempt: AttemptNo) -> bool {
         let intent = self.intents.get(&attempt.intent);
-        intent.and_then(|intent| intent.attempts.get(attempt.index)).is_some_and(|a| a.in_flight().is_some())
+        intent.and_then(|intent| intent.attempt(attempt.index)).is_some_and(|a| a.in_flight().is_some())
     }
 
     /// Returns the intent that a caller's name stands for in this epoch, and its order.
@@ -104,7 +104,7 @@ impl OrderProtocol {
     /// The intent may be of the day before while midnight is near, or if it ended without certainty.
     #[must_use]
     pub fn named(&self, name: &ext::IntentId) -> Option<(IntentNo, &Arc<OrderRequest>)> {
-        let number = *self.names.get(name)?;
+        let number = self.intents.holder(name)?;
         let intent = self.intents.get(&number)?;
         // A name of yesterday is free once every clock says that the day is over, unless the order's end is
         // uncertain.
@@ -123,13 +123,13 @@ impl OrderProtocol {
 
     /// True if a name stood for an order on another day.
     pub(crate) fn was_named_before(&self, name: &ext::IntentId) -> bool {
-        let intent = self.names.get(name).and_then(|number| self.intents.get(number));
+        let intent = self.intents.holder(name).and_then(|number| self.intents.get(&number));
         intent.is_some_and(|intent| intent.epoch != self.time.day())
     }
 
     /// Returns the id of the order that a name stood for on another day, if it was placed.
     pub(crate) fn placed_before(&self, name: &ext::IntentId) -> Option<&Arc<str>> {
-        self.names.get(name).and_then(|number| self.intents.get(number))?.order_id()
+        self.intents.holder(name).and_then(|number| self.intents.get(&number))?.order_id()
     }
 
     /// True if this process has read a whole list of today in its current session.
@@ -352,7 +352,7 @@ impl OrderProtocol {
         let own = self.next_own_look().map(|(due, _)| (due, Purpose::OwnSession));
         let audit = self.next_audit(shared).map(|due| (due, Purpose::Audit));
         // Unsent orders wait. Those that leave after this read can be compared with it.
-        let again = self.baseline_again().filter(|_| !self.unsent.is_empty());
+        let again = self.baseline_again().filter(|_| self.intents.has_unsent());
         let again = again.map(|at| (at, Purpose::Baseline));
         let soon = urgent.into_iter().chain(again).chain(last);
         let read = soon.chain(verify).chain(check).chain(watch).chain(own).chain(audit).min();

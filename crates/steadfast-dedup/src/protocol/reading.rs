@@ -300,20 +300,15 @@ impl OrderProtocol {
         let evidence = if self.rules.evidence_at_start { start.seq } else { completed };
         for number in self.open_numbers() {
             let Some(intent) = self.intents.get_mut(&number) else { continue };
-            let same = intent.session() == Some(session);
-            let Some(doubt) = intent.doubt.as_mut().filter(|doubt| doubt.from < evidence) else { continue };
-            let tally = if same { &mut doubt.here } else { &mut doubt.elsewhere };
-            tally.reads = tally.reads.saturating_add(1);
-            tally.latest = tally.latest.max(evidence);
-            doubt.fault = None;
+            intent.count_list(session, evidence);
         }
         true
     }
 
     fn note_fault(&mut self, fault: Fault) {
         for number in self.open_numbers() {
-            if let Some(doubt) = self.intents.get_mut(&number).and_then(|intent| intent.doubt.as_mut()) {
-                doubt.fault = Some(fault);
+            if let Some(intent) = self.intents.get_mut(&number) {
+                intent.note_fault(fault);
             }
         }
     }

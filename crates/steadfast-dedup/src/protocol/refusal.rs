@@ -17,7 +17,7 @@ use std::time::Duration;
 use crate::{
     numbers::{AttemptNo, IntentNo},
     protocol::{
-        attempt::{Attempt, AttemptState, Never, Sent},
+        attempt::{Attempt, Sent},
         event::{Answer, Effect},
         intent::{Check, Finding, Intent, Phase},
         key::Key,
@@ -39,12 +39,11 @@ impl OrderProtocol {
         let check = Check { since: self.time.now(), from: self.time.tick(), lag, by_token, is_last: false };
         let epoch = self.time.day();
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
-        let Some(found) = intent.attempts.get_mut(attempt.index) else { return };
-        found.state = AttemptState::Refused(sent);
-        intent.token_refused = by_token;
-        intent.phase = Phase::Refused(check);
+        intent.refuse(attempt.index, sent);
+        intent.set_token_refused(by_token);
+        intent.await_check(check);
         let (key, stale) = (intent.key.clone(), intent.epoch != epoch);
-        self.refused.insert(attempt.intent);
+        self.intents.refuse(attempt.intent);
         if stale {
             self.doubt_refused(attempt.intent, out);
         }
@@ -57,7 +56,7 @@ impl OrderProtocol {
         let since = self.watches.unwatch(number).unwrap_or(self.time.now());
         self.watches.end_confirmation(number);
         // How long ago an earlier process was refused is unknown: its order may still be as late as any.
-        let restored = Some(number) <= self.restored;
+        let restored = self.intents.is_restored(number);
         let lag = if restored { self.settings.lateness } else { self.rules.refusal_lag };
         let Some(intent) = self.intents.get_mut(&number) else { return };
         let is_left = matches!(intent.phase, Phase::Refused(_)) && !intent.caller_waits;
@@ -65,13 +64,13 @@ impl OrderProtocol {
             return;
         }
         self.watches.end_unlisted(number);
-        intent.phase = Phase::Refused(Check { since, from, lag, by_token: false, is_last: false });
-        (intent.caller_waits, intent.opened) = (true, self.time.now());
+        intent.await_check(Check { since, from, lag, by_token: false, is_last: false });
+        intent.ask_again(self.time.now());
         let key = intent.key.clone();
         // Records that may be its order were dropped while it was decided.
         self.book.show_again();
-        self.refused.insert(number);
-        self.finished.retain(|other| *other != number);
+        self.intents.refuse(number);
+        self.intents.reopen(number);
         self.keys.reopen_refused(&key, number);
         self.keys.stand(&key, number);
         self.join_line(&key, number);
@@ -83,14 +82,14 @@ impl OrderProtocol {
         let lateness = self.settings.lateness;
         let unconfirmed = self.watches.iter().filter(|&(number, told)| {
             let intent = self.intents.get(&number);
-            Some(number) <= self.restored
+            self.intents.is_restored(number)
                 && intent.and_then(Intent::finding) == Some(&Finding::Refused)
                 && self.watches.is_believed(told.saturating_add(lateness))
         });
         for number in unconfirmed.map(|(number, _)| number).collect::<Vec<_>>() {
             self.reopen_refused(number);
             if let Some(intent) = self.intents.get_mut(&number) {
-                intent.caller_waits = false;
+                intent.abandon();
             }
         }
     }
@@ -115,7 +114,7 @@ impl OrderProtocol {
     }
 
     fn checks(&self) -> impl Iterator<Item = (IntentNo, Check)> {
-        self.refused.iter().filter_map(|&number| match self.intents.get(&number)?.phase {
+        self.intents.refused().iter().filter_map(|&number| match self.intents.get(&number)?.phase {
             Phase::Refused(check) => Some((number, check)),
             _ => None,
         })
@@ -155,7 +154,7 @@ impl OrderProtocol {
     ///
     /// Runs before anything is claimed: a listed order may be the refused one.
     pub(crate) fn refute(&mut self, key: &Key, out: &mut Vec<Effect>) {
-        if self.refused.is_empty() {
+        if self.intents.refused().is_empty() {
             return;
         }
         let refuted = |number: &IntentNo| {
@@ -165,7 +164,7 @@ impl OrderProtocol {
                 intent.key == *key && (self.is_disputed(intent) || self.shown_as(intent).any(its))
             })
         };
-        let refuted: Vec<_> = self.refused.iter().copied().filter(refuted).collect();
+        let refuted: Vec<_> = self.intents.refused().iter().copied().filter(refuted).collect();
         for number in refuted {
             self.doubt_refused(number, out);
         }
@@ -197,7 +196,7 @@ impl OrderProtocol {
             // An order that a wrong answer gave to another intent is not certainly its own.
             self.refute(&key, out);
             if self.intents.get(&number).is_some_and(|intent| self.stays_refused(intent))
-                && self.refused.contains(&number)
+                && self.intents.refused().contains(&number)
             {
                 self.clear_refused(number, out);
             }
@@ -238,10 +237,10 @@ impl OrderProtocol {
         if matches!(intent.phase, Phase::Refused(_)) {
             // For a resend, the grant stands.
             if intent.first_sent().is_some() {
-                intent.phase = Phase::Granted;
-                self.refused.remove(&number);
+                intent.grant();
+                self.intents.end_refusal(number);
             } else {
-                intent.phase = Phase::Cleared;
+                intent.clear();
             }
         }
     }
@@ -253,10 +252,10 @@ impl OrderProtocol {
         // It is not sent for a caller that is gone, so it keeps no other order waiting.
         self.leave_line(number, &mut Vec::new());
         let Some(intent) = self.intents.get_mut(&number) else { return };
-        intent.caller_waits = false;
+        intent.abandon();
         let by_token = intent.token_refused;
-        intent.phase = Phase::Refused(Check { since, from, lag, by_token, is_last: false });
-        self.refused.insert(number);
+        intent.await_check(Check { since, from, lag, by_token, is_last: false });
+        self.intents.refuse(number);
     }
 
     /// True if the order would be in another session's list. After a 401 there is no other: its session is over.
@@ -273,7 +272,7 @@ impl OrderProtocol {
     /// Keeps a call's end open for the check that confirms its refusal: a later check may be impossible.
     pub(crate) fn hold_refused(&mut self, number: IntentNo, check: Check) {
         if let Some(intent) = self.intents.get_mut(&number) {
-            intent.phase = Phase::Refused(Check { is_last: true, ..check });
+            intent.await_check(Check { is_last: true, ..check });
         }
     }
 
@@ -283,35 +282,33 @@ impl OrderProtocol {
         let is_last = matches!(intent.phase, Phase::Refused(Check { is_last: true, .. }));
         if is_last || !intent.caller_waits {
             // The list has confirmed it.
-            intent.phase = Phase::Cleared;
+            intent.clear();
             return self.end_refused(number, out);
         }
         let late = self.time.now().saturating_add(self.settings.lateness);
         self.watches.believe(late);
         // For a resend, the grant stands.
         if intent.first_sent().is_some() {
-            intent.phase = Phase::Granted;
-            self.refused.remove(&number);
+            intent.grant();
+            self.intents.end_refusal(number);
         } else {
-            intent.phase = Phase::Cleared;
+            intent.clear();
         }
         out.push(Effect::Decided(number));
     }
 
     /// Treats a refusal as possibly untrue: its order is searched for, and never sent again.
     pub(crate) fn doubt_refused(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
-        if !self.refused.remove(&number) {
+        if !self.intents.end_refusal(number) {
             return;
         }
         let settles = self.time.now().saturating_add(self.settings.lateness);
         let Some(intent) = self.intents.get_mut(&number) else { return };
         let (key, stale) = (intent.key.clone(), intent.epoch != self.time.day());
-        self.has_endless = true;
-        for (index, attempt) in intent.attempts.iter_mut().enumerate() {
-            let Some(sent) = attempt.refused() else { continue };
-            attempt.state = AttemptState::Doubt { sent, settled: None, never: Some(Never::Opaque) };
+        for index in intent.doubt_refused() {
             self.keys.unsettle(&key, AttemptNo { intent: number, index }, settles);
         }
+        self.intents.note_endless();
         self.tally.lose(Answer::Status(429));
         self.search(number, self.time.now());
         if stale {
@@ -353,17 +350,14 @@ impl OrderProtocol {
     /// repeat leaves only after a list that no such order can lag behind.
     pub(crate) fn end_rejected(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
         self.hold_repeats_of(number);
-        let name = self.intents.get(&number).and_then(|intent| intent.name.as_ref());
-        if let Some(name) = name.filter(|name| self.names.get(name) == Some(&number)).cloned() {
-            self.names.remove(&name);
-        }
-        self.rejected_at = Some(self.time.now());
+        self.intents.free_name(number);
+        self.intents.note_rejection(self.time.now());
         self.finish(number, Finding::Rejected, out);
     }
 
     /// Returns from when on a list shows orders placed despite a refusal for good, if none was read since.
     pub(crate) fn rejections_show(&self) -> Option<Duration> {
-        let show = self.rejected_at?.saturating_add(self.rules.refusal_lag);
+        let show = self.intents.rejected_at()?.saturating_add(self.rules.refusal_lag);
         self.reads.last_pace().shared.is_none_or(|last| last < show).then_some(show)
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::{
     numbers::{AttemptNo, IntentNo, Session},
     protocol::{
-        attempt::{Attempt, AttemptState, Never, Sent},
+        attempt::{Attempt, AttemptState},
         event::Effect,
         intent::{Finding, Phase},
         listed_orders::Source,
@@ -53,7 +53,7 @@ impl OrderProtocol {
 
     /// Puts every send without an answer in doubt again, for the whole time to settle. No caller waits for it.
     pub(crate) fn restart(&mut self, out: &mut Vec<Effect>) {
-        self.restored = self.intents.last_key_value().map(|(&number, _)| number);
+        self.intents.restore();
         self.reads.end_all();
         self.held.clear();
         self.keys.forget_unsettled();
@@ -70,8 +70,8 @@ impl OrderProtocol {
             };
             intent.finding().is_none() && intent.was_refused() && intent.attempts.iter().all(over)
         });
-        let refused: Vec<_> = refused.map(|(&number, _)| number).collect();
-        let idle: Vec<_> = idle.map(|(&number, _)| number).collect();
+        let refused: Vec<_> = refused.map(|(number, _)| number).collect();
+        let idle: Vec<_> = idle.map(|(number, _)| number).collect();
         for number in idle {
             self.forget(number, out);
         }
@@ -82,7 +82,7 @@ impl OrderProtocol {
                 _ => self.end_refused(number, &mut Vec::new()),
             }
         }
-        let numbers: Vec<_> = self.intents.keys().copied().collect();
+        let numbers: Vec<_> = self.intents.iter().map(|(number, _)| number).collect();
         for number in numbers {
             self.doubt_again(number, out);
         }
@@ -96,33 +96,20 @@ impl OrderProtocol {
             .saturating_add(self.settings.lateness);
         let (now, aging, lateness) = (self.time.now(), self.time.aging(), self.settings.lateness);
         let Some(intent) = self.intents.get_mut(&number) else { return };
-        intent.caller_waits = false;
         let finished = intent.finding().is_some();
-        let mut doubted = 0;
-        for (index, attempt) in intent.attempts.iter_mut().enumerate() {
-            let (sent, never) = match attempt.state {
-                // It was begun, and nothing can tell any more whether it left.
-                AttemptState::Open => (Sent { seq: attempt.begun, at: now, aging }, Never::Restart),
-                AttemptState::InFlight(sent) => (sent, Never::Restart),
-                AttemptState::Doubt { sent, never, .. } => (sent, never.unwrap_or(Never::Restart)),
-                AttemptState::Void | AttemptState::Refused(_) | AttemptState::Acknowledged(_) => continue,
-            };
-            attempt.state = AttemptState::Doubt { sent, settled: None, never: Some(never) };
+        let doubted = intent.restart(now, aging);
+        for &index in &doubted {
             self.keys.unsettle(&intent.key, AttemptNo { intent: number, index }, settles);
-            doubted += 1;
         }
-        if let Some(block) = &mut intent.block {
-            block.from = settles.saturating_add(lateness);
-        }
+        intent.put_off_block(settles.saturating_add(lateness));
         let stale = intent.epoch != self.time.day();
-        if doubted > 0 && finished {
+        if !doubted.is_empty() && finished {
             self.keys.presume_dead(&intent.key, number);
         }
-        if doubted == 0 || finished {
+        if doubted.is_empty() || finished {
             return;
         }
         self.keys.stand(&intent.key, number);
-        intent.phase = Phase::Doubt;
         self.search(number, settles.saturating_sub(lateness));
         // It left on a day that is over.
         if stale {

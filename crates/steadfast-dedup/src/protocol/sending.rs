@@ -7,7 +7,7 @@ use steadfast_spec::{OrderRequest, Outcome, Resend, ext};
 use crate::{
     numbers::{AttemptNo, IntentNo, Session},
     protocol::{
-        attempt::{Attempt, AttemptState, Never, Sent},
+        attempt::{AttemptState, Never, Sent},
         event::{Answer, Effect, OrderEvent},
         intent::{Doubt, Evidence, Finding, Intent, Phase},
         listed_orders::Claimed,
@@ -21,12 +21,10 @@ impl OrderProtocol {
     pub(crate) fn open(&mut self, number: IntentNo, order: Arc<OrderRequest>, name: Option<ext::IntentId>) {
         if let Some(name) = &name {
             self.hold(number, name);
-            self.names.insert(name.clone(), number);
         }
         let intent = Intent::new(order, name, self.time.day(), self.time.aging());
         self.join_line(&intent.key, number);
-        self.intents.insert(number, intent);
-        self.unsent.insert(number);
+        self.intents.open(number, intent);
     }
 
     pub(crate) fn begin(&mut self, attempt: AttemptNo, session: Session) {
@@ -41,7 +39,7 @@ impl OrderProtocol {
         }
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
         debug_assert_eq!(intent.attempts.len(), attempt.index, "attempts are numbered in order");
-        intent.attempts.push(Attempt { begun, session, state: AttemptState::Open });
+        intent.begin(begun, session);
     }
 
     pub(crate) fn send(&mut self, attempt: AttemptNo) {
@@ -50,40 +48,28 @@ impl OrderProtocol {
     }
 
     fn mark_sent(&mut self, attempt: AttemptNo, sent: Sent) {
-        let (epoch, midnight) = (self.time.day(), self.time.is_midnight_near());
-        self.unsent.remove(&attempt.intent);
+        let (day, midnight) = (self.time.day(), self.time.is_midnight_near());
+        self.intents.send(attempt.intent);
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
-        intent.at_midnight |= midnight;
         let first = intent.first_sent().is_none();
-        let Some(found) = intent.attempts.get_mut(attempt.index) else { return };
-        found.state = AttemptState::InFlight(sent);
+        let Some(session) = intent.send(attempt.index, sent, midnight) else { return };
         if first {
-            intent.epoch = epoch;
-            intent.has_baseline = self.book.session(found.session).is_some_and(|book| {
+            let has_baseline = self.book.session(session).is_some_and(|book| {
                 let fresh = |at| self.settings.is_fresh(at, intent.opened);
                 book.has_baseline && book.complete_at.is_some_and(fresh)
             });
-        }
-        if !first {
+            intent.date(day, has_baseline);
+        } else {
             self.tally.resent += 1;
         }
-        intent.phase = Phase::Sending;
-        self.refused.remove(&attempt.intent);
         self.keys.send(&intent.key, attempt.intent, &intent.order);
     }
 
     // The body was polled and nothing left: the attempt is void. A grant is judged again.
     pub(crate) fn withhold(&mut self, attempt: AttemptNo, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
-        match intent.attempts.get_mut(attempt.index) {
-            Some(found) if matches!(found.state, AttemptState::Open) => found.state = AttemptState::Void,
-            // A transport may poll a body long after its answer was given up. That changes nothing.
-            _ => return,
-        }
-        if matches!(intent.phase, Phase::Granted | Phase::Cleared) {
-            if intent.phase == Phase::Granted {
-                intent.phase = Phase::Doubt;
-            }
+        // A transport may poll a body long after its answer was given up. That changes nothing.
+        if intent.withhold(attempt.index) && intent.judge_again() {
             let key = intent.key.clone();
             self.resolve(&key, out);
         }
@@ -166,14 +152,10 @@ impl OrderProtocol {
 
     fn void(&mut self, attempt: AttemptNo, sent: Option<Sent>, how: Voided, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
-        if let Some(found) = intent.attempts.get_mut(attempt.index) {
-            found.state = AttemptState::Void;
-        }
+        intent.void(attempt.index);
         // The refusal may be untrue. If another send of the intent stands, its order is searched for anyway.
-        if let (Voided::Refused, Some(sent), None) = (how, sent, intent.first_sent())
-            && let Some(found) = intent.attempts.get_mut(attempt.index)
-        {
-            found.state = AttemptState::Refused(sent);
+        if let (Voided::Refused, Some(sent), None) = (how, sent, intent.first_sent()) {
+            intent.refuse(attempt.index, sent);
         }
         if sent.is_none() && how == Voided::Unexecuted {
             // It never left, so it never barred another order.
@@ -183,18 +165,18 @@ impl OrderProtocol {
         match (intent.first_sent(), how) {
             // The sends before it were refused, and that is all that a list has confirmed.
             (None, Voided::Unexecuted) if intent.was_refused() => {
-                intent.phase = Phase::Cleared;
-                self.refused.insert(attempt.intent);
+                intent.clear();
+                self.intents.refuse(attempt.intent);
             }
             // Nothing of it stands: as if it had never been sent.
             (None, _) => {
-                intent.phase = Phase::Idle;
+                intent.rest();
                 self.keys.retire(&key, attempt.intent);
             }
             // The resend may have been refused because the first order took the margin.
             (Some(_), Voided::Refused) => self.reopen(attempt.intent),
             // The grant stands: the layer may try to send once more.
-            (Some(_), Voided::Unexecuted) => intent.phase = Phase::Granted,
+            (Some(_), Voided::Unexecuted) => intent.grant(),
         }
         self.resolve(&key, out);
     }
@@ -202,9 +184,9 @@ impl OrderProtocol {
     fn acknowledge(&mut self, attempt: AttemptNo, sent: Sent, order_id: Arc<str>, out: &mut Vec<Effect>) {
         let seen = self.time.tick();
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
-        let Some(found) = intent.attempts.get_mut(attempt.index) else { return };
-        found.state = AttemptState::Acknowledged(sent);
-        let (session, key) = (found.session, intent.key.clone());
+        let Some(session) = intent.attempt(attempt.index).map(|found| found.session) else { return };
+        intent.acknowledge(attempt.index, sent);
+        let key = intent.key.clone();
         // Identifiers may be used again: one of yesterday must not hide one of today, nor be taken for it.
         let claimed = if intent.epoch == self.time.day() {
             self.book.acknowledge(&order_id, attempt.intent, sent.seq, session, seen, self.time.now())
@@ -234,10 +216,11 @@ impl OrderProtocol {
         let settles = base.saturating_add(self.settings.lateness);
         let epoch = self.time.day();
         self.search(attempt.intent, base);
-        self.has_endless |= never == Some(Never::Opaque);
+        if never == Some(Never::Opaque) {
+            self.intents.note_endless();
+        }
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
-        let Some(found) = intent.attempts.get_mut(attempt.index) else { return };
-        found.state = AttemptState::Doubt { sent, settled: None, never };
+        intent.lose(attempt.index, sent, never);
         let (key, stale) = (intent.key.clone(), intent.epoch != epoch);
         self.keys.unsettle(&key, attempt, settles);
         self.tally.lose(answer);
@@ -253,9 +236,7 @@ impl OrderProtocol {
     pub(crate) fn search(&mut self, number: IntentNo, base: Duration) {
         let from = self.time.tick();
         let Some(intent) = self.intents.get_mut(&number) else { return };
-        self.searches.insert(number);
-        intent.phase = Phase::Doubt;
-        intent.doubt = Some(Doubt {
+        intent.search(Doubt {
             since: self.time.now(),
             from,
             base,
@@ -265,6 +246,7 @@ impl OrderProtocol {
             elsewhere: Evidence::default(),
             fault: None,
         });
+        self.intents.search(number);
     }
 
     /// Searches once more, for the whole lateness bound, for orders that had been taken for absent.
@@ -272,13 +254,8 @@ impl OrderProtocol {
         self.search(number, self.time.now());
         let settles = self.time.now().saturating_add(self.settings.lateness);
         let Some(intent) = self.intents.get_mut(&number) else { return };
-        intent.reopened = true;
-        for (index, attempt) in intent.attempts.iter_mut().enumerate() {
-            if let AttemptState::Doubt { settled, .. } = &mut attempt.state
-                && settled.take().is_some()
-            {
-                self.keys.unsettle(&intent.key, AttemptNo { intent: number, index }, settles);
-            }
+        for index in intent.unsettle() {
+            self.keys.unsettle(&intent.key, AttemptNo { intent: number, index }, settles);
         }
     }
 
@@ -300,7 +277,7 @@ impl OrderProtocol {
     // The caller is gone: nothing is sent again, and the search goes on.
     pub(crate) fn abandon(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get_mut(&number) else { return };
-        intent.caller_waits = false;
+        intent.abandon();
         match intent.phase {
             Phase::Idle if intent.was_refused() => self.end_rejected(number, out),
             Phase::Idle => self.forget(number, out),
@@ -312,15 +289,8 @@ impl OrderProtocol {
 
     pub(crate) fn forget(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
         self.leave_line(number, out);
-        self.refused.remove(&number);
-        self.unsent.remove(&number);
         self.held.remove(&number);
-        if let Some(intent) = self.intents.remove(&number)
-            && let Some(name) = &intent.name
-            && self.names.get(name) == Some(&number)
-        {
-            self.names.remove(name);
-        }
+        self.intents.forget(number);
         out.push(Effect::Decided(number));
     }
 }

@@ -354,7 +354,7 @@ fn a_send_that_showed_itself_late_is_taken_for_dead_no_longer() {
     books.send_again(0, 1);
     books.lose(0, 1);
     books.list(&[("o1", "")]);
-    let is_dead = |books: &Books| books.protocol.intents[&IntentNo(0)].is_presumed_dead();
+    let is_dead = |books: &Books| books.protocol.intents.get(&IntentNo(0)).unwrap().is_presumed_dead();
     assert!(is_dead(&books), "one of two sends has an order");
     assert!(matches!(*books.list(&[("o1", ""), ("o2", "")]), [OrderEvent::LateDuplicate { .. }]));
     assert!(!is_dead(&books));
@@ -403,7 +403,7 @@ fn an_order_of_which_another_may_appear_is_not_forgotten() {
             books.send(intent, order("5"));
             books.acknowledge(intent, 0, &format!("a{intent}"));
         }
-        books.protocol.intents.contains_key(&IntentNo(0))
+        books.protocol.intents.get(&IntentNo(0)).is_some()
     };
     assert!(others(&mut books, 1..50));
     books.now += LATER;
@@ -456,7 +456,7 @@ fn after_a_restart_an_answer_that_took_the_order_still_weighs_most() {
     books.send_again(0, 1);
     books.answer(0, 1, Outcome::Unknown { resend: Resend::Never }, Answer::Status(200));
     books.step(Event::Restarted);
-    assert_eq!(books.protocol.intents[&IntentNo(0)].never(), Some(Never::Success));
+    assert_eq!(books.protocol.intents.get(&IntentNo(0)).unwrap().never(), Some(Never::Success));
 }
 
 #[test]
