@@ -33,6 +33,7 @@ pub(crate) mod read_fault;
 pub(crate) mod reading;
 pub(crate) mod reads;
 pub(crate) mod refusal;
+pub(crate) mod rejected_names;
 pub(crate) mod rejection;
 pub(crate) mod resolution;
 pub(crate) mod restart;

@@ -137,7 +137,7 @@ impl OrderProtocol {
     pub(crate) fn hold_name(&mut self, number: IntentNo, order_id: &str, out: &mut Vec<Effect>) {
         let Some(holder) = self.intents.hold_name(number) else { return };
         // A repeat that waits for this list is told.
-        if self.held.remove(&holder).is_some() {
+        if self.rejected.release(holder) {
             out.push(Effect::Decided(holder));
         }
         let Some(intent) = self.intents.get_mut(&number) else { return };

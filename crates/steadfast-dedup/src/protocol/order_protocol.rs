@@ -1,10 +1,4 @@
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
-
-use steadfast_spec::ext;
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use crate::{
     numbers::{AttemptNo, IntentNo, Session, TradingDay},
@@ -17,7 +11,7 @@ use crate::{
         keys::Keys,
         listed_orders::Book,
         reads::Reads,
-        rejection::Rejection,
+        rejected_names::RejectedNames,
         resolution::{Reason, Unresolved},
         rules::Rules,
         sessions::Sessions,
@@ -44,10 +38,7 @@ pub struct OrderProtocol {
     pub(crate) book: Book,
     pub(super) reads: Reads,
     pub(super) watches: Watches,
-    /// The names of orders that were refused for good, until a list that no such order can lag behind was read.
-    pub(crate) rejected_names: BTreeMap<ext::IntentId, Rejection>,
-    /// Unsent intents under such a name.
-    pub(crate) held: BTreeMap<IntentNo, Rejection>,
+    pub(super) rejected: RejectedNames,
     pub(super) sessions: Sessions,
     pub(super) fidelity: Fidelity,
     pub(crate) tally: Tally,
@@ -68,8 +59,7 @@ impl OrderProtocol {
             book: Book::default(),
             reads: Reads::default(),
             watches: Watches::default(),
-            rejected_names: BTreeMap::new(),
-            held: BTreeMap::new(),
+            rejected: RejectedNames::default(),
             sessions: Sessions::default(),
             fidelity: Fidelity::default(),
             tally: Tally::default(),

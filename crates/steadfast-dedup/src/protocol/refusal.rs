@@ -104,7 +104,7 @@ impl OrderProtocol {
     /// True if any intent waits for such a list.
     #[must_use]
     pub fn awaits_checks(&self) -> bool {
-        self.checks().next().is_some() || !self.held.is_empty()
+        self.checks().next().is_some() || self.rejected.has_held()
     }
 
     /// Returns when the next list that can confirm a refusal may be read.

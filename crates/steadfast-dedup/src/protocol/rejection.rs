@@ -7,86 +7,59 @@
 
 use std::time::Duration;
 
-use steadfast_spec::ext;
-
 use crate::{
     numbers::IntentNo,
-    protocol::{event::Effect, order_protocol::OrderProtocol},
+    protocol::{event::Effect, order_protocol::OrderProtocol, rejected_names::Rejection},
 };
 
 /// How long after a list that proved nothing the next one is read.
 const AGAIN: Duration = Duration::from_secs(5);
-
-/// A refusal for good that no list has confirmed yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rejection {
-    pub(crate) intent: IntentNo,
-    /// When it came or, if it came to an earlier process, when this one began.
-    since: Duration,
-}
 
 impl OrderProtocol {
     /// Notes that the name of an intent was refused for good.
     pub(crate) fn hold_repeats_of(&mut self, number: IntentNo) {
         let name = self.intents.get(&number).and_then(|intent| intent.name.clone());
         let Some(name) = name else { return };
-        self.rejected_names.insert(name, Rejection { intent: number, since: self.time.now() });
-        if self.rejected_names.len() > self.rules.remembered
-            && let Some((oldest, _)) = self.rejected_names.iter().min_by_key(|(_, it)| it.since)
-        {
-            let oldest = oldest.clone();
-            self.rejected_names.remove(&oldest);
-        }
-    }
-
-    /// Holds back an intent that repeats such a name.
-    pub(crate) fn hold(&mut self, number: IntentNo, name: &ext::IntentId) {
-        if let Some(&rejection) = self.rejected_names.get(name) {
-            self.held.insert(number, rejection);
-        }
+        let rejection = Rejection::new(number, self.time.now());
+        self.rejected.note(name, rejection, self.rules.remembered);
     }
 
     /// True while an intent waits for the list that confirms the refusal of its name.
     pub(crate) fn is_held(&self, number: IntentNo) -> bool {
-        self.held.contains_key(&number)
+        self.rejected.is_held(number)
     }
 
     /// Returns when the next list that can release a repeat may be read.
     pub(crate) fn next_release(&self) -> Option<Duration> {
-        let due = self.held.values().map(|it| self.shows(*it)).min()?;
+        let due = self.rejected.held().map(|(_, it)| it.shows(self.settings.lateness)).min()?;
         // Such a list was read, and was not valid.
         let again = self.reads.last_pace().last.filter(|&last| last >= due);
         Some(again.map_or(due, |last| last.saturating_add(AGAIN)))
     }
 
-    /// Returns from when on a list shows an order that was placed despite a refusal for good.
-    fn shows(&self, rejection: Rejection) -> Duration {
-        rejection.since.saturating_add(self.settings.lateness)
-    }
-
     /// Releases the repeats that a valid list, begun at `start`, allows.
     pub(crate) fn release(&mut self, start: Duration, out: &mut Vec<Effect>) {
-        if self.rejected_names.is_empty() && self.held.is_empty() {
+        if self.rejected.is_empty() {
             return;
         }
         // Records that may be such an order were dropped while it was decided.
-        if !self.held.is_empty() {
+        if self.rejected.has_held() {
             self.book.show_again();
         }
-        let due = self.held.iter().filter(|(_, it)| self.shows(**it) <= start);
-        for (number, rejection) in due.map(|(&number, &it)| (number, it)).collect::<Vec<_>>() {
-            let rejected = self.intents.get(&rejection.intent);
+        let lateness = self.settings.lateness;
+        let due: Vec<_> = self.rejected.held().filter(|(_, it)| it.shows(lateness) <= start).collect();
+        for (number, rejection) in due {
+            let rejected = self.intents.get(&rejection.intent());
             let shown = rejected.and_then(|it| self.shown_as(it).next()).map(|it| it.order_id.clone());
             match shown {
                 // It may be the refused order: the repeat gets an order in doubt.
-                Some(order_id) => self.hold_name(rejection.intent, &order_id, out),
+                Some(order_id) => self.hold_name(rejection.intent(), &order_id, out),
                 None => {
-                    self.held.remove(&number);
+                    self.rejected.release(number);
                     out.push(Effect::Decided(number));
                 }
             }
         }
-        let lateness = self.settings.lateness;
-        self.rejected_names.retain(|_, it| it.since.saturating_add(lateness) > start);
+        self.rejected.forget_shown(start, lateness);
     }
 }

@@ -55,7 +55,7 @@ impl OrderProtocol {
     pub(crate) fn restart(&mut self, out: &mut Vec<Effect>) {
         self.intents.restore();
         self.reads.end_all();
-        self.held.clear();
+        self.rejected.release_all();
         self.keys.forget_unsettled();
         self.sessions.leave();
         // Intents with no executed send: their callers are gone, and there is nothing to search for.

@@ -20,7 +20,7 @@ use crate::{
 impl OrderProtocol {
     pub(crate) fn open(&mut self, number: IntentNo, order: Arc<OrderRequest>, name: Option<ext::IntentId>) {
         if let Some(name) = &name {
-            self.hold(number, name);
+            self.rejected.hold(number, name);
         }
         let intent = Intent::new(order, name, self.time.day(), self.time.aging());
         self.join_line(&intent.key, number);
@@ -289,7 +289,7 @@ impl OrderProtocol {
 
     pub(crate) fn forget(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
         self.leave_line(number, out);
-        self.held.remove(&number);
+        self.rejected.release(number);
         self.intents.forget(number);
         out.push(Effect::Decided(number));
     }
