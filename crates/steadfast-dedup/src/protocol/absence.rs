@@ -27,7 +27,7 @@ impl OrderProtocol {
     /// True if all evidence says, at this moment, that no order of the intent exists.
     pub(crate) fn is_absent(&self, intent: &Intent) -> bool {
         self.has_looked(intent)
-            && !self.is_blocked(&intent.key)
+            && !self.is_blocked(intent.key())
             && self.intent_strict(intent).next().is_none()
             && !self.is_vetoed(intent)
             && !self.may_be_a_twins_find(intent)
@@ -40,22 +40,22 @@ impl OrderProtocol {
         if !self.intents.has_endless() {
             return false;
         }
-        let finished = self.keys.get(&intent.key).into_iter().flat_map(KeyIntents::finished);
+        let finished = self.keys.get(intent.key()).into_iter().flat_map(KeyIntents::finished);
         finished.filter_map(|number| self.intents.get(number)).any(|twin| {
             let endless = |attempt: &Attempt| {
-                matches!(attempt.state, AttemptState::Doubt { never: Some(Never::Opaque), .. })
+                matches!(attempt.state(), AttemptState::Doubt { never: Some(Never::Opaque), .. })
             };
             let Some(Finding::Recovered { order_id, .. }) = twin.finding() else { return false };
-            twin.order == intent.order
-                && twin.epoch == self.time.day()
-                && twin.attempts.iter().any(endless)
+            twin.order() == intent.order()
+                && twin.day() == self.time.day()
+                && twin.attempts().iter().any(endless)
                 && self.book.first_seen(order_id).is_some_and(|seen| intent.could_own(seen))
         })
     }
 
     /// True if the intent is young enough to be sent again at `at`. Time in suspension counts.
     pub(crate) fn is_young(&self, intent: &Intent, at: Duration) -> bool {
-        let limit = self.settings.max_age(intent.order.order_type());
+        let limit = self.settings.max_age(intent.order().order_type());
         intent
             .first_sent()
             .is_some_and(|sent| at.saturating_add(self.time.slept()).saturating_sub(sent.aging) <= limit)
@@ -65,23 +65,23 @@ impl OrderProtocol {
     ///
     /// An order with a limit price may wait for the quota.
     pub(crate) fn is_stale(&self, intent: &Intent) -> bool {
-        matches!(intent.order.order_type(), OrderType::Market | OrderType::StopMarket)
+        matches!(intent.order().order_type(), OrderType::Market | OrderType::StopMarket)
             && intent.first_left().is_some_and(|sent| {
                 let age = self.time.aging().saturating_sub(sent.aging);
-                age > self.settings.max_age(intent.order.order_type())
+                age > self.settings.max_age(intent.order().order_type())
             })
     }
 
     /// True if an order waits to be sent once more and has become too old for it.
     pub(crate) fn is_too_old(&self, number: IntentNo) -> bool {
         let intent = self.intents.get(&number);
-        intent.is_some_and(|intent| intent.phase == Phase::Cleared && self.is_stale(intent))
+        intent.is_some_and(|intent| *intent.phase() == Phase::Cleared && self.is_stale(intent))
     }
 
     // Concludes an absence: the order is sent again if every rule allows it, and reported otherwise.
     pub(crate) fn conclude_absence(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get(&number) else { return };
-        if intent.phase == Phase::Granted {
+        if *intent.phase() == Phase::Granted {
             // A grant is judged again at the body poll and lapses there.
             return;
         }
@@ -103,7 +103,7 @@ impl OrderProtocol {
             Ok(()) => {
                 let Some(intent) = self.intents.get_mut(&number) else { return };
                 intent.grant();
-                let absent = OrderEvent::Absent { intent: number, name: intent.name.clone() };
+                let absent = OrderEvent::Absent { intent: number, name: intent.name().cloned() };
                 out.extend([Effect::Report(absent), Effect::Decided(number)]);
             }
             Err(reason) => self.finish_unresolved(number, reason, out),
@@ -112,7 +112,7 @@ impl OrderProtocol {
 
     /// True after enough valid reads, the last begun after every attempt in doubt of the key had settled.
     fn has_looked(&self, intent: &Intent) -> bool {
-        let Some(doubt) = &intent.doubt else { return false };
+        let Some(doubt) = intent.doubt() else { return false };
         doubt.here.reads >= self.rules.negatives && self.is_settled(intent, doubt.here.latest)
     }
 
@@ -127,13 +127,13 @@ impl OrderProtocol {
     }
 
     fn has_looked_elsewhere(&self, intent: &Intent) -> bool {
-        let Some(doubt) = &intent.doubt else { return false };
+        let Some(doubt) = intent.doubt() else { return false };
         doubt.elsewhere.reads >= self.rules.negatives && self.is_settled(intent, doubt.elsewhere.latest)
     }
 
     fn is_settled(&self, intent: &Intent, evidence: LogicalTime) -> bool {
         if self.rules.cohort {
-            return self.keys.get(&intent.key).is_some_and(|key| key.is_settled_before(evidence));
+            return self.keys.get(intent.key()).is_some_and(|key| key.is_settled_before(evidence));
         }
         is_settled_itself(intent, evidence)
     }
@@ -150,7 +150,7 @@ impl OrderProtocol {
 
     /// True if an intent would be absent by the lists that were read, had the others of its key settled before.
     fn waits_for_others(&self, intent: &Intent) -> bool {
-        let Some(doubt) = &intent.doubt else { return false };
+        let Some(doubt) = intent.doubt() else { return false };
         doubt.fault.is_none()
             && doubt.here.reads >= self.rules.negatives
             && is_settled_itself(intent, doubt.here.latest)
@@ -174,12 +174,12 @@ impl OrderProtocol {
             return Err(Reason::AcceptedUnknownId);
         }
         self.recognises_orders()?;
-        let barred = self.is_blocked(&intent.key)
+        let barred = self.is_blocked(intent.key())
             || intent.never().is_some()
-            || !intent.caller_waits
+            || !intent.has_caller()
             || !self.is_young(intent, self.time.now())
-            || intent.reopened
-            || intent.at_midnight
+            || intent.reopened()
+            || intent.at_midnight()
             || self.has_changed_session(intent)
             || self.may_be_a_twins_find(intent);
         if barred || self.settings.max_resends() == 0 {
@@ -194,7 +194,7 @@ impl OrderProtocol {
 
 /// True if, by the lateness bound, no order of the intent could appear any more when the evidence began.
 fn is_settled_itself(intent: &Intent, evidence: LogicalTime) -> bool {
-    intent.attempts.iter().all(|attempt| match attempt.state {
+    intent.attempts().iter().all(|attempt| match *attempt.state() {
         AttemptState::Doubt { settled, .. } => settled.is_some_and(|settled| settled < evidence),
         _ => true,
     })

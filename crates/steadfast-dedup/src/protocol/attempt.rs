@@ -5,9 +5,9 @@ use crate::numbers::{LogicalTime, Session};
 /// One physical send of an order.
 #[derive(Clone, Debug)]
 pub(crate) struct Attempt {
-    pub(crate) begun: LogicalTime,
-    pub(crate) session: Session,
-    pub(crate) state: AttemptState,
+    begun: LogicalTime,
+    session: Session,
+    state: AttemptState,
 }
 
 #[derive(Clone, Debug)]
@@ -57,6 +57,27 @@ pub(crate) enum Never {
 impl Attempt {
     pub(crate) fn new(begun: LogicalTime, session: Session) -> Self {
         Self { begun, session, state: AttemptState::Open }
+    }
+
+    /// Returns when it was begun.
+    pub(crate) fn begun(&self) -> LogicalTime {
+        self.begun
+    }
+
+    pub(crate) fn session(&self) -> Session {
+        self.session
+    }
+
+    pub(crate) fn state(&self) -> &AttemptState {
+        &self.state
+    }
+
+    pub(super) fn state_mut(&mut self) -> &mut AttemptState {
+        &mut self.state
+    }
+
+    pub(super) fn set_state(&mut self, state: AttemptState) {
+        self.state = state;
     }
 
     /// Returns when it left, if an order of it may exist.

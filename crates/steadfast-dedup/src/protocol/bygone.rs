@@ -107,10 +107,10 @@ impl OrderProtocol {
     fn tell_unconfirmed_one(&self, number: IntentNo, out: &mut Vec<Effect>) -> bool {
         let refused = self.intents.get(&number).filter(|intent| {
             // A token that is still refused later was refused before, too.
-            intent.finding() == Some(&Finding::Refused) && !intent.token_refused
+            intent.finding() == Some(&Finding::Refused) && !intent.token_refused()
         });
         let Some(intent) = refused else { return false };
-        let name = intent.name.clone();
+        let name = intent.name().cloned();
         out.push(Effect::Report(OrderEvent::RefusalUnconfirmed { intent: number, name }));
         true
     }
@@ -133,7 +133,7 @@ impl OrderProtocol {
             if !self.tell_unconfirmed_one(number, out) {
                 continue;
             }
-            let Some(key) = self.intents.get(&number).map(|intent| intent.key.clone()) else { continue };
+            let Some(key) = self.intents.get(&number).map(|intent| intent.key().clone()) else { continue };
             self.keys.reopen_refused(&key, number);
             self.intents.reopen(number);
             self.watches.unwatch(number);
@@ -148,7 +148,7 @@ impl OrderProtocol {
 impl Intent {
     /// Returns its last refused send, and the session of that send.
     fn last_refused(&self) -> Option<(Session, crate::protocol::attempt::Sent)> {
-        let mut attempts = self.attempts.iter().rev();
-        attempts.find_map(|attempt: &Attempt| Some((attempt.session, attempt.refused()?)))
+        let mut attempts = self.attempts().iter().rev();
+        attempts.find_map(|attempt: &Attempt| Some((attempt.session(), attempt.refused()?)))
     }
 }

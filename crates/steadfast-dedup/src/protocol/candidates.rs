@@ -17,7 +17,7 @@ use crate::{
 impl OrderProtocol {
     /// Returns orders without an owner that match only this intent of ours exactly and appeared after its send.
     pub(crate) fn intent_strict<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
-        let strict = self.book.strict(&intent.key, &intent.order);
+        let strict = self.book.strict(intent.key(), intent.order());
         strict.filter(|fresh| self.is_strict(intent, fresh))
     }
 
@@ -26,20 +26,20 @@ impl OrderProtocol {
         // Only intents of the same quantity can match an order exactly.
         let asked = LazyCell::new(move || {
             let mut asked = BTreeMap::<_, Vec<_>>::new();
-            for (_, other) in self.standing_of(&intent.key) {
-                asked.entry(other.order.qty()).or_default().push(other);
+            for (_, other) in self.standing_of(intent.key()) {
+                asked.entry(other.order().qty()).or_default().push(other);
             }
             asked
         });
-        self.book.fresh(&intent.key).filter(move |fresh| {
+        self.book.fresh(intent.key()).filter(move |fresh| {
             intent.could_own(fresh.first_seen)
                 && !fresh.late
-                && matcher::loose(&fresh.record, &intent.order)
+                && matcher::loose(&fresh.record, intent.order())
                 && !self.is_strict(intent, fresh)
                 // Of two equal intents, the one of the order's session comes first, but may end up with another of
                 // several orders. The rest is then this intent's, so until that is known the order is near.
                 && !fresh.record.qty.and_then(|qty| asked.get(&qty)).is_some_and(|others| {
-                    !matcher::strict(&fresh.record, &intent.order)
+                    !matcher::strict(&fresh.record, intent.order())
                         && others.iter().any(|other| self.is_strict(other, fresh))
                 })
         })
@@ -53,14 +53,14 @@ impl OrderProtocol {
         let sent = intent.first_sent().map(|sent| sent.seq);
         let matters = sent.is_some()
             && self.settings.account_mode == AccountMode::Exclusive
-            && !self.book.recognises(&intent.order.sym_id().folded());
+            && !self.book.recognises(&intent.order().sym_id().folded());
         let (strangers, more) = self.book.strange(sent.unwrap_or_default());
         (strangers.filter(move |_| matters), more && matters)
     }
 
     /// True if more orders are listed than are kept, and one of those could be the intent's.
     pub(crate) fn is_crowded(&self, intent: &Intent) -> bool {
-        intent.first_sent().is_some_and(|sent| self.book.is_crowded(&intent.key, sent.seq, None))
+        intent.first_sent().is_some_and(|sent| self.book.is_crowded(intent.key(), sent.seq, None))
     }
 
     /// Returns orders like the intent's that answers gave to other intents, which had asked for something else.
@@ -79,9 +79,9 @@ impl OrderProtocol {
     /// own.
     fn may_be_its_dispute(&self, intent: &Intent, fresh: &Fresh) -> bool {
         let owner = self.book.owner(&fresh.order_id).and_then(|number| self.intents.get(&number));
-        let is_owners = || owner.is_some_and(|owner| fresh.record.qty == Some(owner.order.qty()));
-        matcher::loose(&fresh.record, &intent.order)
-            && (fresh.record.qty == Some(intent.order.qty()) || !is_owners())
+        let is_owners = || owner.is_some_and(|owner| fresh.record.qty == Some(owner.order().qty()));
+        matcher::loose(&fresh.record, intent.order())
+            && (fresh.record.qty == Some(intent.order().qty()) || !is_owners())
     }
 
     /// True if an order that an answer gave to another intent may be this one's.
@@ -93,7 +93,7 @@ impl OrderProtocol {
     /// True if such an order is exactly this one's.
     pub(crate) fn is_disputed_exactly(&self, intent: &Intent) -> bool {
         let (mut disputed, more) = self.disputed(intent);
-        more || disputed.any(|fresh| matcher::strict(&fresh.record, &intent.order))
+        more || disputed.any(|fresh| matcher::strict(&fresh.record, intent.order()))
     }
 
     /// True if a listed order could be the intent's: changed, not told apart, under another name, or given away by a
@@ -114,7 +114,7 @@ impl OrderProtocol {
 
     /// Returns the reason why near orders leave an intent unresolved whose session is over.
     pub(crate) fn near_reason(&self, intent: &Intent) -> Reason {
-        let changed = self.near(intent).any(|fresh| !matcher::strict(&fresh.record, &intent.order));
+        let changed = self.near(intent).any(|fresh| !matcher::strict(&fresh.record, intent.order()));
         if changed { Reason::NearMatch } else { Reason::SessionChanged }
     }
 
@@ -122,7 +122,7 @@ impl OrderProtocol {
     fn is_strict(&self, intent: &Intent, fresh: &Fresh) -> bool {
         intent.could_own(fresh.first_seen)
             && !fresh.late
-            && matcher::strict(&fresh.record, &intent.order)
+            && matcher::strict(&fresh.record, intent.order())
             && !self.is_contested(intent, fresh)
             && !self.is_another_sessions(intent, fresh)
             && !self.book.is_ambiguous(&fresh.order_id)
@@ -132,24 +132,28 @@ impl OrderProtocol {
     // order counts, because it may have been placed all the same.
     fn is_contested(&self, intent: &Intent, fresh: &Fresh) -> bool {
         self.rules.told_apart
-            && self.keys.get(&intent.key).is_some_and(KeyIntents::is_mixed)
-            && self.standing_of(&intent.key).chain(self.refused_of(&intent.key)).any(|(_, other)| {
+            && self.keys.get(intent.key()).is_some_and(KeyIntents::is_mixed)
+            && self.standing_of(intent.key()).chain(self.refused_of(intent.key())).any(|(_, other)| {
                 other.could_own(fresh.first_seen)
-                    && other.order != intent.order
-                    && matcher::strict(&fresh.record, &other.order)
+                    && other.order() != intent.order()
+                    && matcher::strict(&fresh.record, other.order())
             })
     }
 
     /// True if an answer that is still awaited may say which of two orders a record shows.
     pub(crate) fn may_be_told_apart(&self, intent: &Intent) -> bool {
-        let shared = self.book.strict(&intent.key, &intent.order).filter(|fresh| {
+        let shared = self.book.strict(intent.key(), intent.order()).filter(|fresh| {
             intent.could_own(fresh.first_seen) && !fresh.late && self.is_contested(intent, fresh)
         });
         let mut shared = shared.map(|fresh| fresh.first_seen);
         shared.any(|first_seen| {
-            self.live_of(&intent.key).any(|(_, other)| {
-                other.order != intent.order
-                    && other.attempts.iter().filter_map(Attempt::in_flight).any(|sent| sent.seq < first_seen)
+            self.live_of(intent.key()).any(|(_, other)| {
+                other.order() != intent.order()
+                    && other
+                        .attempts()
+                        .iter()
+                        .filter_map(Attempt::in_flight)
+                        .any(|sent| sent.seq < first_seen)
             })
         })
     }
@@ -159,10 +163,10 @@ impl OrderProtocol {
         self.settings.orders_scope == OrdersScope::Session
             && self.rules.session_first
             && !intent.was_sent_in(fresh.session)
-            && self.standing_of(&intent.key).any(|(_, other)| {
+            && self.standing_of(intent.key()).any(|(_, other)| {
                 other.was_sent_in(fresh.session)
                     && other.could_own(fresh.first_seen)
-                    && matcher::loose(&fresh.record, &other.order)
+                    && matcher::loose(&fresh.record, other.order())
             })
     }
 
@@ -175,7 +179,7 @@ impl OrderProtocol {
     /// True if a search for the intent would have claimed this order.
     pub(crate) fn is_certainly(&self, intent: &Intent, fresh: &Fresh) -> bool {
         self.settings.account_mode == AccountMode::Exclusive
-            && intent.has_baseline
+            && intent.has_baseline()
             && self.is_strict(intent, fresh)
     }
 
@@ -187,6 +191,6 @@ impl OrderProtocol {
     pub(crate) fn dead_of(&self, key: &Key) -> impl Iterator<Item = (IntentNo, &Intent)> {
         let finished = self.keys.get(key).into_iter().flat_map(|key| key.dead().iter().copied());
         let intents = finished.filter_map(|number| Some((number, self.intents.get(&number)?)));
-        intents.filter(|(_, intent)| intent.epoch == self.time.day() && intent.is_presumed_dead())
+        intents.filter(|(_, intent)| intent.day() == self.time.day() && intent.is_presumed_dead())
     }
 }

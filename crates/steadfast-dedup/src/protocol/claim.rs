@@ -56,7 +56,7 @@ impl OrderProtocol {
     pub(crate) fn give_up(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
         // Giving up the intent before this one may have ended this one too. Report it once.
         let Some(intent) = self.intents.get(&number).filter(|intent| intent.is_open()) else { return };
-        let reason = match intent.doubt.as_ref() {
+        let reason = match intent.doubt() {
             Some(doubt) if doubt.fault == Some(Fault::NotMonotone) => Reason::ListNotMonotone,
             Some(doubt) if doubt.fault == Some(Fault::Unusable) => Reason::Unverifiable,
             Some(doubt) if doubt.elsewhere.reads > 0 && doubt.here.reads == 0 => Reason::SessionChanged,
@@ -64,7 +64,7 @@ impl OrderProtocol {
             _ if intent.never() == Some(Never::Success) => Reason::AcceptedUnknownId,
             _ => Reason::Budget,
         };
-        let key = intent.key.clone();
+        let key = intent.key().clone();
         self.finish_unresolved(number, reason, out);
         self.resolve(&key, out);
     }
@@ -76,21 +76,21 @@ impl OrderProtocol {
     /// intent and a refused send, where more orders are listed than intents could own: a list without prices shows
     /// both alike, and one is too many.
     fn told_of(&self, intent: &Intent) -> BTreeSet<Arc<str>> {
-        let is_refused = |fresh: &Fresh| self.refused_owner(&intent.key, fresh).is_some();
-        let dead: Vec<_> = self.dead_of(&intent.key).map(|(_, intent)| intent).collect();
-        let asked: BTreeSet<_> = dead.iter().map(|it| it.order.qty()).collect();
+        let is_refused = |fresh: &Fresh| self.refused_owner(intent.key(), fresh).is_some();
+        let dead: Vec<_> = self.dead_of(intent.key()).map(|(_, intent)| intent).collect();
+        let asked: BTreeSet<_> = dead.iter().map(|it| it.order().qty()).collect();
         let is_dead = |fresh: &Fresh| {
             let is_its =
-                |it: &&Intent| it.could_own(fresh.first_seen) && matcher::strict(&fresh.record, &it.order);
+                |it: &&Intent| it.could_own(fresh.first_seen) && matcher::strict(&fresh.record, it.order());
             fresh.record.qty.is_some_and(|qty| asked.contains(&qty)) && dead.iter().any(is_its)
         };
         let near: Vec<_> = self.near(intent).filter(|fresh| !is_dead(fresh)).collect();
         let mut strict: Vec<_> = self.intent_strict(intent).collect();
-        if self.refused_of(&intent.key).next().is_none() {
+        if self.refused_of(intent.key()).next().is_none() {
             return strict.into_iter().chain(near).map(|fresh| fresh.order_id.clone()).collect();
         }
         let (alike, near): (Vec<_>, Vec<_>) =
-            near.into_iter().partition(|fresh| matcher::strict(&fresh.record, &intent.order));
+            near.into_iter().partition(|fresh| matcher::strict(&fresh.record, intent.order()));
         strict.extend(alike);
         let near = near.into_iter().filter(|fresh| !is_refused(fresh));
         strict.sort_by_key(|fresh| (fresh.first_seen, &fresh.order_id));
@@ -107,11 +107,11 @@ impl OrderProtocol {
     fn claimants(&self, intent: &Intent, orders: &[&Fresh]) -> usize {
         let may_own = |other: &Intent| {
             let is_it = |fresh: &&Fresh| {
-                other.could_own(fresh.first_seen) && matcher::strict(&fresh.record, &other.order)
+                other.could_own(fresh.first_seen) && matcher::strict(&fresh.record, other.order())
             };
             orders.iter().any(is_it)
         };
-        self.live_of(&intent.key).filter(|(_, other)| may_own(other)).count().max(1)
+        self.live_of(intent.key()).filter(|(_, other)| may_own(other)).count().max(1)
     }
 
     pub(crate) fn candidates_of(&self, intent: &Intent) -> Vec<String> {
@@ -162,8 +162,8 @@ impl OrderProtocol {
             _ if self.is_disputed_exactly(intent) => Claim::Barred(Reason::NearMatch),
             AccountMode::Shared => Claim::Barred(Reason::AmbiguousOwner),
             // An order that is listed today may have been listed yesterday.
-            AccountMode::Exclusive if intent.epoch != self.time.day() => Claim::Barred(Reason::EpochChanged),
-            AccountMode::Exclusive if !intent.has_baseline => Claim::Barred(Reason::NoBaseline),
+            AccountMode::Exclusive if intent.day() != self.time.day() => Claim::Barred(Reason::EpochChanged),
+            AccountMode::Exclusive if !intent.has_baseline() => Claim::Barred(Reason::NoBaseline),
             AccountMode::Exclusive if self.rules.oldest_first && self.may_own_an_older(intent, fresh) => {
                 return None;
             }
@@ -177,7 +177,7 @@ impl OrderProtocol {
         if intent.never() == Some(Never::Success) {
             return Alternative::Contradiction;
         }
-        let settles = intent.doubt.as_ref().map(|doubt| doubt.base.saturating_add(self.settings.lateness));
+        let settles = intent.doubt().map(|doubt| doubt.base.saturating_add(self.settings.lateness));
         let young = self.is_young(intent, settles.unwrap_or_default().max(self.time.now()));
         if young && self.resend_allowed(intent).is_ok() { Alternative::Resend } else { Alternative::Report }
     }
@@ -187,7 +187,7 @@ impl OrderProtocol {
         let Some(fresh) = self.book.claim(order_id, number) else { return };
         // It was claimed by its instrument's name, so lists use our spelling of it.
         if let Some(intent) = self.intents.get(&number) {
-            self.book.recognise(intent.order.sym_id().folded());
+            self.book.recognise(intent.order().sym_id().folded());
         }
         self.tally.recover(confidence, self.lag(number));
         let status = fresh.record.status.as_ref().map(|status| match status {
@@ -202,15 +202,15 @@ impl OrderProtocol {
         let Some(intent) = self.intents.get(&number) else { return Confidence::Partial };
         let mut strict = self.intent_strict(intent);
         let rivals = |fresh: &Fresh| {
-            self.live_of(&intent.key).any(|(other, rival)| {
+            self.live_of(intent.key()).any(|(other, rival)| {
                 other != number
                     && rival.could_own(fresh.first_seen)
-                    && matcher::strict(&fresh.record, &rival.order)
+                    && matcher::strict(&fresh.record, rival.order())
             })
         };
         match (strict.next(), strict.next()) {
             (Some(fresh), None) if &*fresh.order_id == order_id && !rivals(fresh) => {
-                let full = matcher::is_full(&fresh.record, &intent.order);
+                let full = matcher::is_full(&fresh.record, intent.order());
                 if full { Confidence::Exact } else { Confidence::Partial }
             }
             _ => Confidence::Interchangeable,
@@ -219,7 +219,7 @@ impl OrderProtocol {
 
     /// Returns how long after the lateness base an intent's order is seen.
     pub(crate) fn lag(&self, number: IntentNo) -> Duration {
-        let doubt = self.intents.get(&number).and_then(|intent| intent.doubt.as_ref());
+        let doubt = self.intents.get(&number).and_then(|intent| intent.doubt());
         doubt.map_or(Duration::ZERO, |doubt| self.time.now().saturating_sub(doubt.base))
     }
 
@@ -227,7 +227,7 @@ impl OrderProtocol {
     pub(crate) fn may_be_answered_yet(&self, key: &Key, claimant: IntentNo, first_seen: LogicalTime) -> bool {
         self.live_of(key).any(|(number, intent)| {
             number != claimant
-                && intent.attempts.iter().filter_map(Attempt::in_flight).any(|sent| sent.seq < first_seen)
+                && intent.attempts().iter().filter_map(Attempt::in_flight).any(|sent| sent.seq < first_seen)
         })
     }
 
@@ -237,8 +237,8 @@ impl OrderProtocol {
     /// one.
     fn may_own_an_older(&self, intent: &Intent, fresh: &Fresh) -> bool {
         let sent = intent.first_sent().map(|sent| sent.seq).unwrap_or_default();
-        self.book.is_crowded(&intent.key, sent, Some(fresh.first_seen))
-            || self.book.awaits_recalled(&intent.key, sent, fresh.first_seen)
+        self.book.is_crowded(intent.key(), sent, Some(fresh.first_seen))
+            || self.book.awaits_recalled(intent.key(), sent, fresh.first_seen)
             || self.near(intent).any(|older| older.first_seen < fresh.first_seen)
     }
 
@@ -257,7 +257,7 @@ impl OrderProtocol {
         let mut others = its.blockers().iter().filter_map(|number| self.intents.get(number));
         later
             || others.any(|other| {
-                other.could_own(fresh.first_seen) && matcher::strict(&fresh.record, &other.order)
+                other.could_own(fresh.first_seen) && matcher::strict(&fresh.record, other.order())
             })
     }
 

@@ -38,7 +38,7 @@ impl OrderProtocol {
             let told = self.watches.since(number).unwrap_or_default();
             let is_near = told.saturating_add(self.settings.lateness) > self.time.now();
             let refused = intents.get(&number).filter(|it| it.finding() == Some(&Finding::Refused));
-            refused.is_some_and(|intent| intent.at_midnight || is_near)
+            refused.is_some_and(|intent| intent.at_midnight() || is_near)
         };
         // Where no transport reports the end of a connection, an order found absent may arrive late too.
         let may_arrive = |number: IntentNo| {
@@ -58,7 +58,7 @@ impl OrderProtocol {
 
     pub(crate) fn finish(&mut self, number: IntentNo, finding: Finding, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get_mut(&number) else { return };
-        let name = intent.name.clone();
+        let name = intent.name().cloned();
         // An order that was found absent or given up may still appear.
         let watched = match &finding {
             Finding::Unresolved(_) | Finding::Refused => true,
@@ -77,7 +77,7 @@ impl OrderProtocol {
             }
         }
         intent.finish(finding);
-        let key = intent.key.clone();
+        let key = intent.key().clone();
         let blocks = match intent.finding() {
             // Of yesterday's orders, only a late one can be listed today.
             Some(Finding::Unresolved(Unresolved { reason: Reason::EpochChanged, .. })) => {
@@ -87,7 +87,7 @@ impl OrderProtocol {
             _ => false,
         };
         let (is_dead, is_refused) = (intent.is_presumed_dead(), intent.was_told_refused());
-        let day_over = intent.epoch != self.time.day();
+        let day_over = intent.day() != self.time.day();
         self.keys.retire(&key, number);
         self.leave_line(number, out);
         self.intents.finish(number);
@@ -127,14 +127,14 @@ impl OrderProtocol {
     }
 
     fn is_still_needed(&self, number: IntentNo) -> bool {
-        let key = self.intents.get(&number).and_then(|intent| self.keys.get(&intent.key));
+        let key = self.intents.get(&number).and_then(|intent| self.keys.get(intent.key()));
         key.is_some_and(|key| key.blockers().contains(&number)) || self.keys.settles_at(number).is_some()
     }
 
     fn drop_finished(&mut self, number: IntentNo) {
         let Some(intent) = self.intents.forget(number) else { return };
         self.watches.unwatch(number);
-        self.keys.forget(&intent.key, number);
+        self.keys.forget(intent.key(), number);
     }
 }
 
@@ -219,7 +219,7 @@ mod tests {
         protocol.rules.remembered = 8;
         place(&mut protocol, IntentNo(0), None);
         let lost = IntentNo(1);
-        let order = protocol.intents.get(&IntentNo(0)).unwrap().order.clone();
+        let order = protocol.intents.get(&IntentNo(0)).unwrap().order().clone();
         let key = Key::of_order(&order);
         let attempt = crate::numbers::AttemptNo { intent: lost, index: 0 };
         for event in [
@@ -249,7 +249,7 @@ mod tests {
         place(&mut protocol, IntentNo(0), None);
         // Sent before midnight, answered after it.
         let late = IntentNo(1);
-        let opened = protocol.intents.get(&IntentNo(0)).unwrap().order.clone();
+        let opened = protocol.intents.get(&IntentNo(0)).unwrap().order().clone();
         let mut step = |event| protocol.step(Duration::ZERO, event);
         step(Event::Opened { intent: late, order: opened, name: None });
         let attempt = crate::numbers::AttemptNo { intent: late, index: 0 };

@@ -33,7 +33,7 @@ impl OrderProtocol {
     pub(crate) fn disbelieve(&mut self, number: IntentNo) {
         let (now, lateness, works) = (self.time.now(), self.settings.lateness, self.settings.gateway_timeout);
         let today = self.time.day();
-        let Some(intent) = self.intents.get_mut(&number).filter(|intent| intent.epoch == today) else {
+        let Some(intent) = self.intents.get_mut(&number).filter(|intent| intent.day() == today) else {
             return;
         };
         if intent.is_open() {
@@ -43,9 +43,9 @@ impl OrderProtocol {
             // Its own answer may still be to come, as if there had been none.
             let base = now.max(sent.at.saturating_add(works));
             let attempt = AttemptNo { intent: number, index };
-            self.keys.unsettle(&intent.key, attempt, base.saturating_add(lateness));
+            self.keys.unsettle(intent.key(), attempt, base.saturating_add(lateness));
         }
-        self.keys.reopen(&intent.key, number);
+        self.keys.reopen(intent.key(), number);
         self.intents.reopen(number);
         self.watches.unwatch(number);
         self.book.show_again();
@@ -83,7 +83,7 @@ impl OrderProtocol {
     pub(crate) fn owner_by_answer(&self, order_id: &str) -> Option<IntentNo> {
         let owner = self.book.owner(order_id)?;
         let acknowledged = |intent: &&Intent| {
-            intent.epoch == self.time.day()
+            intent.day() == self.time.day()
                 && matches!(intent.finding(), Some(Finding::Acknowledged { order_id: id }) if **id == *order_id)
         };
         self.intents.get(&owner).filter(acknowledged).map(|_| owner)
@@ -93,19 +93,19 @@ impl OrderProtocol {
     /// unknown.
     pub(crate) fn contradict(&mut self, number: IntentNo, order_id: &Arc<str>, out: &mut Vec<Effect>) {
         let owner = self.book.contest(order_id);
-        if let Some(key) = owner.and_then(|owner| Some(self.intents.get(&owner)?.key.clone())) {
+        if let Some(key) = owner.and_then(|owner| Some(self.intents.get(&owner)?.key().clone())) {
             let since = self.time.tick();
             self.book.recall(order_id, &key, since, self.settings.lateness);
         }
         let other = owner.filter(|&other| other != number);
-        let name = self.intents.get(&number).and_then(|intent| intent.name.clone());
+        let name = self.intents.get(&number).and_then(|intent| intent.name().cloned());
         let conflict = OrderEvent::Conflict { intent: number, name, other, order_id: order_id.to_string() };
         out.push(Effect::Report(conflict));
         for number in [Some(number), other].into_iter().flatten() {
             self.disbelieve(number);
         }
         let keys = [Some(number), other].into_iter().flatten();
-        let keys: Vec<_> = keys.filter_map(|number| Some(self.intents.get(&number)?.key.clone())).collect();
+        let keys: Vec<_> = keys.filter_map(|number| Some(self.intents.get(&number)?.key().clone())).collect();
         for key in keys {
             self.resolve(&key, out);
         }
@@ -149,7 +149,7 @@ impl OrderProtocol {
             let Some(intent) = self.intents.get(&number).filter(|intent| self.must_be_listed(intent)) else {
                 continue;
             };
-            let (name, key) = (intent.name.clone(), intent.key.clone());
+            let (name, key) = (intent.name().cloned(), intent.key().clone());
             self.book.contest_unshown(&order_id);
             let order_id = order_id.to_string();
             out.push(Effect::Report(OrderEvent::AckNotListed { intent: number, name, order_id }));
@@ -168,8 +168,8 @@ impl OrderProtocol {
         }
         let shown = |(number, intent): (IntentNo, &Intent)| {
             let order_id =
-                self.book.unshown(number).filter(|_| intent.is_open() && intent.epoch == self.time.day())?;
-            let mut strict = self.book.strict(key, &intent.order);
+                self.book.unshown(number).filter(|_| intent.is_open() && intent.day() == self.time.day())?;
+            let mut strict = self.book.strict(key, intent.order());
             let fresh =
                 strict.find(|fresh| fresh.order_id == *order_id && intent.could_own(fresh.first_seen))?;
             (!self.may_be_answered_yet(key, number, fresh.first_seen)).then(|| (number, order_id.clone()))
@@ -186,16 +186,16 @@ impl OrderProtocol {
             other != number
                 && self.book.unshown(other).is_none()
                 && it.could_own(fresh.first_seen)
-                && matcher::strict(&fresh.record, &it.order)
+                && matcher::strict(&fresh.record, it.order())
         };
-        let key = &intent.key;
+        let key = intent.key();
         self.book.unshown(number).is_some()
             && (self.is_blocked(key) || self.live_of(key).chain(self.dead_of(key)).any(is_its))
     }
 
     /// False for an order that may have ended at once, where no list has ever shown an ended order.
     fn must_be_listed(&self, intent: &Intent) -> bool {
-        let order = &intent.order;
+        let order = intent.order();
         let rests = order.order_type() != OrderType::Market && order.validity() != Validity::Ioc;
         rests || self.book.shows_ended()
     }

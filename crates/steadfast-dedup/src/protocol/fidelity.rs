@@ -49,7 +49,7 @@ pub(crate) enum Shows {
 impl Shows {
     /// Returns how a record differs from an intent's order, in a field other than price or type.
     pub(crate) fn of(record: &OrderRecord, intent: &Intent) -> Option<Self> {
-        let order = &intent.order;
+        let order = intent.order();
         if !matcher::may_be_its_instrument(record, order) {
             return Some(Self::Instrument(record.sym_id.as_deref().and_then(|shown| shown.parse().ok())));
         }

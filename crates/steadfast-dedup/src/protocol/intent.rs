@@ -14,30 +14,30 @@ use crate::{
 /// One order that a caller wants, with everything that was tried for it.
 #[derive(Clone, Debug)]
 pub(crate) struct Intent {
-    pub(crate) order: Arc<OrderRequest>,
-    pub(crate) key: Key,
-    pub(crate) name: Option<ext::IntentId>,
-    pub(crate) epoch: TradingDay,
+    order: Arc<OrderRequest>,
+    key: Key,
+    name: Option<ext::IntentId>,
+    day: TradingDay,
     /// When its caller asked for it, on the clock of ages.
-    pub(crate) opened: Duration,
+    opened: Duration,
     /// It was sent so near midnight that it may be listed on either day.
-    pub(crate) at_midnight: bool,
+    at_midnight: bool,
     /// If it was lost before midnight: what must happen before it stops blocking later orders.
-    pub(crate) block: Option<Block>,
-    pub(crate) attempts: Vec<Attempt>,
-    pub(crate) phase: Phase,
-    pub(crate) caller_waits: bool,
+    block: Option<Block>,
+    attempts: Vec<Attempt>,
+    phase: Phase,
+    caller_waits: bool,
     /// Whether its session's list was known when it was first sent.
-    pub(crate) has_baseline: bool,
+    has_baseline: bool,
     /// Whether its last refusal was one of the token (401).
-    pub(crate) token_refused: bool,
+    token_refused: bool,
     /// Whether a resend was refused for good. Then the earlier sends are searched for once more and never sent again.
-    pub(crate) reopened: bool,
-    pub(crate) doubt: Option<Doubt>,
+    reopened: bool,
+    doubt: Option<Doubt>,
     /// It was reported that the lists behind its resend may have lacked its order.
-    pub(crate) suspected: bool,
+    suspected: bool,
     /// Orders of it that appeared late, besides the one that its caller was told of.
-    pub(crate) late: usize,
+    late: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,14 +143,14 @@ impl Intent {
     pub(crate) fn new(
         order: Arc<OrderRequest>,
         name: Option<ext::IntentId>,
-        epoch: TradingDay,
+        day: TradingDay,
         opened: Duration,
     ) -> Self {
         Self {
             key: Key::of_order(&order),
             order,
             name,
-            epoch,
+            day,
             opened,
             at_midnight: false,
             block: None,
@@ -166,6 +166,73 @@ impl Intent {
         }
     }
 
+    pub(crate) fn order(&self) -> &Arc<OrderRequest> {
+        &self.order
+    }
+
+    pub(crate) fn key(&self) -> &Key {
+        &self.key
+    }
+
+    pub(crate) fn name(&self) -> Option<&ext::IntentId> {
+        self.name.as_ref()
+    }
+
+    /// Returns the trading day of its first send or, before that, of its call.
+    pub(crate) fn day(&self) -> TradingDay {
+        self.day
+    }
+
+    /// Returns when its caller asked for it, on the clock of ages.
+    pub(crate) fn opened(&self) -> Duration {
+        self.opened
+    }
+
+    /// True if it was sent so near midnight that it may be listed on either day.
+    pub(crate) fn at_midnight(&self) -> bool {
+        self.at_midnight
+    }
+
+    /// True if it was lost before midnight and may still block later orders.
+    pub(crate) fn is_block(&self) -> bool {
+        self.block.is_some()
+    }
+
+    pub(crate) fn attempts(&self) -> &[Attempt] {
+        &self.attempts
+    }
+
+    pub(crate) fn phase(&self) -> &Phase {
+        &self.phase
+    }
+
+    /// True while its caller waits.
+    pub(crate) fn has_caller(&self) -> bool {
+        self.caller_waits
+    }
+
+    pub(crate) fn has_baseline(&self) -> bool {
+        self.has_baseline
+    }
+
+    pub(crate) fn token_refused(&self) -> bool {
+        self.token_refused
+    }
+
+    pub(crate) fn reopened(&self) -> bool {
+        self.reopened
+    }
+
+    pub(crate) fn doubt(&self) -> Option<&Doubt> {
+        self.doubt.as_ref()
+    }
+
+    /// Returns how many orders of it appeared late.
+    #[cfg(test)]
+    pub(crate) fn late(&self) -> usize {
+        self.late
+    }
+
     /// Adds an attempt whose body is not polled yet.
     pub(crate) fn begin(&mut self, begun: LogicalTime, session: Session) {
         self.attempts.push(Attempt::new(begun, session));
@@ -179,23 +246,23 @@ impl Intent {
     pub(crate) fn send(&mut self, index: usize, sent: Sent, near_midnight: bool) -> Option<Session> {
         self.at_midnight |= near_midnight;
         let attempt = self.attempts.get_mut(index)?;
-        attempt.state = AttemptState::InFlight(sent);
+        attempt.set_state(AttemptState::InFlight(sent));
         self.phase = Phase::Sending;
-        Some(attempt.session)
+        Some(attempt.session())
     }
 
     /// Notes, at its first send, its trading day and whether its session's list is known.
     pub(crate) fn date(&mut self, day: TradingDay, has_baseline: bool) {
-        (self.epoch, self.has_baseline) = (day, has_baseline);
+        (self.day, self.has_baseline) = (day, has_baseline);
     }
 
     /// Voids an attempt whose body was polled and withheld; false if it is not open any more.
     pub(crate) fn withhold(&mut self, index: usize) -> bool {
-        let open = self.attempts.get_mut(index).filter(|found| matches!(found.state, AttemptState::Open));
-        open.map(|found| found.state = AttemptState::Void).is_some()
+        let open = self.attempts.get_mut(index).filter(|found| matches!(found.state(), AttemptState::Open));
+        open.map(|found| found.set_state(AttemptState::Void)).is_some()
     }
 
-    /// Takes back the permission to send, because it was not used; false if there was none.
+    /// Takes back the permission to send, because it was not used); false if there was none.
     pub(crate) fn judge_again(&mut self) -> bool {
         match self.phase {
             Phase::Granted => self.phase = Phase::Doubt,
@@ -225,13 +292,14 @@ impl Intent {
 
     fn set_state(&mut self, index: usize, state: AttemptState) {
         if let Some(found) = self.attempts.get_mut(index) {
-            found.state = state;
+            found.set_state(state);
         }
     }
 
     /// Notes that, by the lateness bound, no order of an attempt can appear from here on.
     pub(crate) fn settle(&mut self, index: usize, at: LogicalTime) {
-        if let Some(Attempt { state: AttemptState::Doubt { settled, .. }, .. }) = self.attempts.get_mut(index)
+        if let Some(found) = self.attempts.get_mut(index)
+            && let AttemptState::Doubt { settled, .. } = found.state_mut()
         {
             *settled = Some(at);
         }
@@ -241,7 +309,7 @@ impl Intent {
     pub(crate) fn unsettle(&mut self) -> Vec<usize> {
         self.reopened = true;
         let settled = self.attempts.iter_mut().enumerate().filter_map(|(index, attempt)| {
-            let AttemptState::Doubt { settled, .. } = &mut attempt.state else { return None };
+            let AttemptState::Doubt { settled, .. } = attempt.state_mut() else { return None };
             settled.take().map(|_| index)
         });
         settled.collect()
@@ -251,7 +319,7 @@ impl Intent {
     pub(crate) fn doubt_refused(&mut self) -> Vec<usize> {
         let refused = self.attempts.iter_mut().enumerate().filter_map(|(index, attempt)| {
             let sent = attempt.refused()?;
-            attempt.state = AttemptState::Doubt { sent, settled: None, never: Some(Never::Opaque) };
+            attempt.set_state(AttemptState::Doubt { sent, settled: None, never: Some(Never::Opaque) });
             Some(index)
         });
         refused.collect()
@@ -261,13 +329,15 @@ impl Intent {
     pub(crate) fn disbelieve(&mut self) -> Vec<(usize, Sent)> {
         let mut doubted = Vec::new();
         for (index, attempt) in self.attempts.iter_mut().enumerate() {
-            match &mut attempt.state {
+            let never = Some(Never::Success);
+            match *attempt.state() {
                 AttemptState::Acknowledged(sent) => {
-                    doubted.push((index, *sent));
-                    let never = Some(Never::Success);
-                    attempt.state = AttemptState::Doubt { sent: *sent, settled: None, never };
+                    doubted.push((index, sent));
+                    attempt.set_state(AttemptState::Doubt { sent, settled: None, never });
                 }
-                AttemptState::Doubt { never, .. } => *never = Some(Never::Success),
+                AttemptState::Doubt { sent, settled, .. } => {
+                    attempt.set_state(AttemptState::Doubt { sent, settled, never });
+                }
                 AttemptState::Open
                 | AttemptState::InFlight(_)
                 | AttemptState::Refused(_)
@@ -281,14 +351,14 @@ impl Intent {
     pub(crate) fn restart(&mut self, now: Duration, aging: Duration) -> Vec<usize> {
         self.caller_waits = false;
         let unanswered = self.attempts.iter_mut().enumerate().filter_map(|(index, attempt)| {
-            let (sent, never) = match attempt.state {
+            let (sent, never) = match *attempt.state() {
                 // It was begun, and nothing can tell any more whether it left.
-                AttemptState::Open => (Sent { seq: attempt.begun, at: now, aging }, Never::Restart),
+                AttemptState::Open => (Sent { seq: attempt.begun(), at: now, aging }, Never::Restart),
                 AttemptState::InFlight(sent) => (sent, Never::Restart),
                 AttemptState::Doubt { sent, never, .. } => (sent, never.unwrap_or(Never::Restart)),
                 AttemptState::Void | AttemptState::Refused(_) | AttemptState::Acknowledged(_) => return None,
             };
-            attempt.state = AttemptState::Doubt { sent, settled: None, never: Some(never) };
+            attempt.set_state(AttemptState::Doubt { sent, settled: None, never: Some(never) });
             Some(index)
         });
         unanswered.collect()
@@ -345,7 +415,7 @@ impl Intent {
     }
 
     pub(crate) fn rename_day(&mut self, day: TradingDay) {
-        self.epoch = day;
+        self.day = day;
     }
 
     /// Extends the search by this time; false if that was done before, or nothing is searched for.
@@ -418,7 +488,7 @@ impl Intent {
 
     /// Returns the session of its first send that may have placed an order.
     pub(crate) fn session(&self) -> Option<Session> {
-        self.attempts.iter().find(|attempt| attempt.standing().is_some()).map(|attempt| attempt.session)
+        self.attempts.iter().find(|attempt| attempt.standing().is_some()).map(|attempt| attempt.session())
     }
 
     pub(crate) fn resends(&self) -> u32 {
@@ -434,7 +504,7 @@ impl Intent {
     /// True if a send of it is taken for dead, and an order of that send may still appear.
     pub(crate) fn is_presumed_dead(&self) -> bool {
         let Some(finding) = self.finding() else { return false };
-        let lost = |attempt: &&Attempt| matches!(attempt.state, AttemptState::Doubt { .. });
+        let lost = |attempt: &&Attempt| matches!(attempt.state(), AttemptState::Doubt { .. });
         let told = usize::from(matches!(finding, Finding::Recovered { .. }));
         self.attempts.iter().filter(lost).count() > told + self.late
     }
@@ -446,13 +516,15 @@ impl Intent {
 
     /// True if, by the lateness bound, an order of a lost send may still appear.
     pub(crate) fn is_unsettled(&self) -> bool {
-        self.attempts.iter().any(|attempt| matches!(attempt.state, AttemptState::Doubt { settled: None, .. }))
+        self.attempts
+            .iter()
+            .any(|attempt| matches!(attempt.state(), AttemptState::Doubt { settled: None, .. }))
     }
 
     /// True if a send of it that may have placed an order left in this session.
     pub(crate) fn was_sent_in(&self, session: Session) -> bool {
         let left = |attempt: &Attempt| attempt.standing().or(attempt.refused()).is_some();
-        self.attempts.iter().any(|attempt| left(attempt) && attempt.session == session)
+        self.attempts.iter().any(|attempt| left(attempt) && attempt.session() == session)
     }
 
     /// True while its order is searched for, or was found absent and not sent again yet.
@@ -484,7 +556,7 @@ impl Intent {
     /// Returns why it must never be sent again, the gravest reason first.
     pub(crate) fn never(&self) -> Option<Never> {
         let reasons = || {
-            self.attempts.iter().filter_map(|attempt| match attempt.state {
+            self.attempts.iter().filter_map(|attempt| match *attempt.state() {
                 AttemptState::Doubt { never, .. } => never,
                 _ => None,
             })

@@ -49,7 +49,7 @@ impl Intents {
     }
 
     pub(crate) fn open(&mut self, number: IntentNo, intent: Intent) {
-        if let Some(name) = &intent.name {
+        if let Some(name) = intent.name() {
             self.names.insert(name.clone(), number);
         }
         self.all.insert(number, intent);
@@ -71,7 +71,7 @@ impl Intents {
 
     /// Frees the name of an intent. A name may be used again on the next day: by now it may be another intent's.
     pub(crate) fn free_name(&mut self, number: IntentNo) {
-        if let Some(name) = self.all.get(&number).and_then(|intent| intent.name.as_ref())
+        if let Some(name) = self.all.get(&number).and_then(|intent| intent.name())
             && self.names.get(name) == Some(&number)
         {
             self.names.remove(name);
@@ -89,7 +89,7 @@ impl Intents {
     /// Makes the name of an intent stand for it again, and returns the intent that it stood for; `None` if that one has
     /// left.
     pub(crate) fn hold_name(&mut self, number: IntentNo) -> Option<IntentNo> {
-        let name = self.all.get(&number)?.name.as_ref()?;
+        let name = self.all.get(&number)?.name()?;
         let holder = self.names.get(name).copied().unwrap_or(number);
         // A repeat that has not left yet joins it.
         if holder != number && !self.unsent.contains(&holder) {
@@ -204,7 +204,7 @@ impl Intents {
             wrong < right && Some(number) <= restored && intent.order_id().is_some()
         };
         for (&number, intent) in &mut self.all {
-            if intent.epoch == wrong && !is_older(number, intent) {
+            if intent.day() == wrong && !is_older(number, intent) {
                 intent.rename_day(right);
             }
         }
@@ -214,7 +214,7 @@ impl Intents {
     ///
     /// Intents that were decided just now are kept a day longer: their callers may not have asked yet.
     pub(crate) fn begin_day(&mut self, ended: TradingDay) {
-        self.all.retain(|_, intent| intent.finding().is_none() || intent.epoch == ended);
+        self.all.retain(|_, intent| intent.finding().is_none() || intent.day() == ended);
         self.finished.retain(|number| self.all.contains_key(number));
         self.names.retain(|_, number| self.all.contains_key(number));
         self.rejected.clear();

@@ -43,9 +43,9 @@ impl OrderProtocol {
         for (number, _) in self.watches.iter() {
             let Some(intent) = self.intents.get_mut(&number) else { continue };
             let is_one =
-                intent.resends() > 0 && intent.epoch == self.time.day() && intent.was_sent_in(session);
+                intent.resends() > 0 && intent.day() == self.time.day() && intent.was_sent_in(session);
             if is_one && intent.suspect() {
-                let (name, kept) = (intent.name.clone(), intent.order_id().map(ToString::to_string));
+                let (name, kept) = (intent.name().cloned(), intent.order_id().map(ToString::to_string));
                 out.push(Effect::Report(OrderEvent::MayBeDoubled { intent: number, name, kept }));
             }
         }
@@ -62,7 +62,7 @@ impl OrderProtocol {
             return self.surplus_of(key, fresh);
         }
         // No waiting intent equals it, but one with a send taken for dead or refused does.
-        let asked = waiting().any(|(_, intent)| matcher::strict(&fresh.record, &intent.order));
+        let asked = waiting().any(|(_, intent)| matcher::strict(&fresh.record, intent.order()));
         if asked {
             return None;
         }
@@ -74,9 +74,9 @@ impl OrderProtocol {
         let finished = self.keys.get(key)?.finished().iter().copied();
         let eligible = finished.filter_map(|number| Some((number, self.intents.get(&number)?))).filter(
             |(number, intent)| {
-                (intent.epoch == self.time.day() || self.may_be_overnight(*number, intent, fresh))
+                (intent.day() == self.time.day() || self.may_be_overnight(*number, intent, fresh))
                     && intent.could_own(fresh.first_seen)
-                    && matcher::strict(&fresh.record, &intent.order)
+                    && matcher::strict(&fresh.record, intent.order())
             },
         );
         let likeliest = eligible.min_by_key(|(number, intent)| (likely_owner(intent, fresh), *number));
@@ -98,10 +98,10 @@ impl OrderProtocol {
         let finished = self.keys.get(key)?.finished().iter().copied();
         let mut absent = finished.filter(|number| {
             self.intents.get(number).is_some_and(|intent| {
-                intent.epoch == self.time.day()
+                intent.day() == self.time.day()
                     && intent.was_told_absent()
                     && intent.could_own(fresh.first_seen)
-                    && is_like(&fresh.record, &intent.order)
+                    && is_like(&fresh.record, intent.order())
             })
         });
         absent.next()
@@ -119,7 +119,7 @@ impl OrderProtocol {
         let owned: Vec<_> = self.book.unreported_disputes().filter_map(owned).collect();
         for (number, order_id) in owned {
             let Some(intent) = self.intents.get(&number) else { continue };
-            let (name, kept, shown) = (intent.name.clone(), None, order_id.to_string());
+            let (name, kept, shown) = (intent.name().cloned(), None, order_id.to_string());
             self.book.report_dispute(&order_id);
             self.book.flag(&order_id);
             out.push(Effect::Report(match intent.was_told_refused() {
@@ -154,9 +154,9 @@ impl OrderProtocol {
         // It still bars waiting intents that are like it: most refusals are true, and orders get changed.
         let wanted = refused && self.live_of(key).any(|(_, intent)| intent.could_own(fresh.first_seen));
         // An order that is listed today may have been listed yesterday.
-        let certain = !wanted && intent.epoch == self.time.day() && self.is_certainly(intent, fresh);
+        let certain = !wanted && intent.day() == self.time.day() && self.is_certainly(intent, fresh);
         let Some(intent) = self.intents.get_mut(&number) else { return };
-        let (name, kept) = (intent.name.clone(), intent.order_id().map(Arc::clone));
+        let (name, kept) = (intent.name().cloned(), intent.order_id().map(Arc::clone));
         let order_id = fresh.order_id.to_string();
         let appeared = |order_id| match refused {
             true => OrderEvent::RefusedButPlaced { intent: number, name: name.clone(), order_id, kept: None },

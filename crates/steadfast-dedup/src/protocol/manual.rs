@@ -50,12 +50,12 @@ impl OrderProtocol {
             Ruling::NotPlaced => None,
         };
         if let (Some(other), Ruling::Placed { order_id }) = (taken_from, &ruling) {
-            let name = self.intents.get(&other).and_then(|intent| intent.name.clone());
+            let name = self.intents.get(&other).and_then(|intent| intent.name().cloned());
             let order_id = order_id.clone();
             out.push(Effect::Report(OrderEvent::AckMismatch { intent: other, name, order_id }));
         }
         let Some(intent) = self.intents.get_mut(&number) else { return };
-        let key = intent.key.clone();
+        let key = intent.key().clone();
         match ruling {
             Ruling::Placed { order_id } => {
                 let order_id: Arc<str> = order_id.into();
@@ -76,7 +76,7 @@ impl OrderProtocol {
         self.keys.unblock(&key, number);
         out.push(Effect::Decided(number));
         self.resolve(&key, out);
-        let other = taken_from.and_then(|other| Some(self.intents.get(&other)?.key.clone()));
+        let other = taken_from.and_then(|other| Some(self.intents.get(&other)?.key().clone()));
         if let Some(other) = other.filter(|other| *other != key) {
             self.resolve(&other, out);
         }

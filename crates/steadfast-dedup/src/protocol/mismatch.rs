@@ -75,7 +75,7 @@ impl OrderProtocol {
         }
         let (intents, today) = (&self.intents, self.time.day());
         self.fidelity.keep_mismatches(|order_id, owner| {
-            let owner = intents.get(&owner).filter(|intent| intent.epoch == today);
+            let owner = intents.get(&owner).filter(|intent| intent.day() == today);
             owner.is_some_and(|intent| is_acknowledged(intent, order_id))
         });
         let moved = self.moved_quantities();
@@ -89,8 +89,8 @@ impl OrderProtocol {
         for (order_id, owner) in proved {
             self.fidelity.end_mismatch(&order_id);
             let Some(intent) = self.intents.get(&owner) else { continue };
-            let name = intent.name.clone();
-            keys.push(intent.key.clone());
+            let name = intent.name().cloned();
+            keys.push(intent.key().clone());
             self.book.contest(&order_id);
             let order_id = order_id.to_string();
             out.push(Effect::Report(OrderEvent::AckMismatch { intent: owner, name, order_id }));
@@ -98,7 +98,7 @@ impl OrderProtocol {
         }
         for (order_id, intent) in self.fidelity.untold_mismatches() {
             let order_id = order_id.to_string();
-            let name = self.intents.get(&intent).and_then(|intent| intent.name.clone());
+            let name = self.intents.get(&intent).and_then(|intent| intent.name().cloned());
             out.push(Effect::Report(OrderEvent::Uncalibrated { intent, name, order_id }));
         }
         for key in keys {
@@ -111,7 +111,7 @@ impl OrderProtocol {
         let is_one = |fresh: &Fresh| {
             let owner = self.book.owner(&fresh.order_id)?;
             let its = |intent: &&Intent| {
-                intent.epoch == self.time.day() && is_acknowledged(intent, &fresh.order_id)
+                intent.day() == self.time.day() && is_acknowledged(intent, &fresh.order_id)
             };
             let intent = self.intents.get(&owner).filter(its)?;
             let key = Key::of_record(&fresh.record)?;
@@ -134,8 +134,9 @@ impl OrderProtocol {
 
     /// True if lists are known to use our name for the order's instrument, or the shown one is another of ours.
     fn is_anothers_name(&self, owner: IntentNo, shown: Option<&SymId>) -> bool {
-        let is_ours = |shown: &SymId| self.intents.iter().any(|(_, it)| it.order.sym_id().folded() == *shown);
-        let known = |intent: &Intent| self.book.recognises(&intent.order.sym_id().folded());
+        let is_ours =
+            |shown: &SymId| self.intents.iter().any(|(_, it)| it.order().sym_id().folded() == *shown);
+        let known = |intent: &Intent| self.book.recognises(&intent.order().sym_id().folded());
         self.intents.get(&owner).is_some_and(known) || shown.is_some_and(|shown| is_ours(&shown.folded()))
     }
 
@@ -147,8 +148,8 @@ impl OrderProtocol {
             let is_free = self.is_left_over(intent);
             Some(Moved {
                 order_id: order_id.clone(),
-                key: &intent.key,
-                ordered: intent.order.qty(),
+                key: intent.key(),
+                ordered: intent.order().qty(),
                 shown,
                 is_free,
             })
@@ -179,11 +180,12 @@ impl OrderProtocol {
         self.settings.account_mode == AccountMode::Exclusive
             && self.intent_strict(intent).any(|fresh| {
                 // An order that equals no waiting intent's is none of theirs, unless it was changed.
-                let is_its =
-                    |it: &Intent| it.could_own(fresh.first_seen) && matcher::strict(&fresh.record, &it.order);
-                let is_asked = || self.live_of(&intent.key).any(|(_, it)| is_its(it));
-                let surplus = || self.surplus_of(&intent.key, fresh).filter(|_| !is_asked());
-                let owner = self.owner_too_late(&intent.key, fresh).or_else(surplus);
+                let is_its = |it: &Intent| {
+                    it.could_own(fresh.first_seen) && matcher::strict(&fresh.record, it.order())
+                };
+                let is_asked = || self.live_of(intent.key()).any(|(_, it)| is_its(it));
+                let surplus = || self.surplus_of(intent.key(), fresh).filter(|_| !is_asked());
+                let owner = self.owner_too_late(intent.key(), fresh).or_else(surplus);
                 let owner = owner.and_then(|number| self.intents.get(&number));
                 owner.is_some_and(|owner| {
                     owner.order_id().is_some() && owner.resends() == 0 && !owner.was_refused()

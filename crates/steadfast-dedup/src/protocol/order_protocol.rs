@@ -125,8 +125,7 @@ impl OrderProtocol {
         while let Some(attempt) = self.keys.take_settled(self.time.now()) {
             self.settle(attempt);
         }
-        let over =
-            |intent: &Intent| intent.doubt.as_ref().is_some_and(|doubt| doubt.until <= self.time.now());
+        let over = |intent: &Intent| intent.doubt().is_some_and(|doubt| doubt.until <= self.time.now());
         let ended: Vec<_> =
             self.open_intents().filter(|(_, intent)| over(intent)).map(|(number, _)| number).collect();
         for number in ended {
@@ -141,7 +140,7 @@ impl OrderProtocol {
         let seq = self.time.tick();
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
         intent.settle(attempt.index, seq);
-        self.keys.settle(&intent.key, seq);
+        self.keys.settle(intent.key(), seq);
     }
 
     /// Returns the session, or the same one for all where the list holds the whole account's orders.
@@ -162,7 +161,7 @@ impl OrderProtocol {
     }
 
     pub(crate) fn doubts(&self) -> impl Iterator<Item = &Doubt> {
-        self.open_intents().filter_map(|(_, intent)| intent.doubt.as_ref())
+        self.open_intents().filter_map(|(_, intent)| intent.doubt())
     }
 
     pub(crate) fn open_numbers(&self) -> Vec<IntentNo> {
@@ -170,7 +169,7 @@ impl OrderProtocol {
     }
 
     pub(crate) fn open_keys(&self) -> BTreeSet<Key> {
-        let open = self.open_intents().map(|(_, intent)| intent.key.clone());
+        let open = self.open_intents().map(|(_, intent)| intent.key().clone());
         open.chain(self.book.fresh_keys()).collect()
     }
 }

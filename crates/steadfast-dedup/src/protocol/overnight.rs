@@ -29,7 +29,7 @@ impl OrderProtocol {
         self.reads.rename_day(wrong, day);
         // Orders set aside as yesterday's are today's again, and keep their owners.
         let seen = self.time.tick();
-        let todays = self.intents.iter().filter(|(_, intent)| intent.epoch == day);
+        let todays = self.intents.iter().filter(|(_, intent)| intent.day() == day);
         let owned = todays.filter_map(|(number, intent)| Some((number, intent.order_id()?.clone())));
         for (number, order_id) in owned.collect::<Vec<_>>() {
             if self.book.owner(&order_id).is_none() {
@@ -53,14 +53,14 @@ impl OrderProtocol {
             self.keys.iter().flat_map(|(_, key)| key.blockers().iter().copied()).collect();
         for number in barring {
             let Some(intent) = self.intents.get(&number) else { continue };
-            let shown = self.book.fresh(&intent.key).any(|fresh| {
-                intent.could_own(fresh.first_seen) && matcher::loose(&fresh.record, &intent.order)
+            let shown = self.book.fresh(intent.key()).any(|fresh| {
+                intent.could_own(fresh.first_seen) && matcher::loose(&fresh.record, intent.order())
             });
             let shown = shown || self.is_crowded(intent);
             let Some(intent) = self.intents.get_mut(&number) else { continue };
             let needed = self.rules.negatives.max(2);
             let lifted = intent.pass_block(start.at, start.session, shown, needed);
-            let key = intent.key.clone();
+            let key = intent.key().clone();
             if lifted {
                 self.keys.unblock(&key, number);
             }
@@ -72,14 +72,14 @@ impl OrderProtocol {
         let barring = self.keys.get(key).into_iter().flat_map(KeyIntents::blockers);
         barring
             .filter_map(|number| self.intents.get(number))
-            .filter(|intent| intent.block.is_some())
+            .filter(|intent| intent.is_block())
             .filter_map(|intent| intent.first_sent().map(|sent| sent.seq))
     }
 
     /// True if an order that appears today may come from a send that was lost or refused before midnight.
     pub(crate) fn may_be_overnight(&self, number: IntentNo, intent: &Intent, fresh: &Fresh) -> bool {
-        (intent.block.is_some() || intent.finding() == Some(&Finding::Refused) || intent.was_told_absent())
-            && intent.epoch != self.time.day()
+        (intent.is_block() || intent.finding() == Some(&Finding::Refused) || intent.was_told_absent())
+            && intent.day() != self.time.day()
             && self.watches.is_watched(number)
             && !self.book.was_owned_yesterday(&fresh.order_id)
     }

@@ -50,12 +50,12 @@ impl OrderProtocol {
     #[must_use]
     pub fn next_attempt(&self, intent: IntentNo, session: Session) -> Option<AttemptNo> {
         let found = self.intents.get(&intent)?;
-        let allowed = match found.phase {
+        let allowed = match *found.phase() {
             Phase::Idle | Phase::Cleared => self.has_turn(intent) && !self.is_held(intent),
-            Phase::Granted => found.session() == Some(self.scoped(session)) && found.epoch == self.time.day(),
+            Phase::Granted => found.session() == Some(self.scoped(session)) && found.day() == self.time.day(),
             _ => false,
         };
-        allowed.then_some(AttemptNo { intent, index: found.attempts.len() })
+        allowed.then_some(AttemptNo { intent, index: found.attempts().len() })
     }
 
     /// True if the session's list is unknown, and its read was not asked for yet or is still awaited.
@@ -69,16 +69,16 @@ impl OrderProtocol {
     #[must_use]
     pub fn may_send(&self, attempt: AttemptNo) -> bool {
         let Some(intent) = self.intents.get(&attempt.intent) else { return false };
-        let open = intent.attempt(attempt.index).is_some_and(|a| matches!(a.state, AttemptState::Open));
-        open && intent.caller_waits
-            && match intent.phase {
+        let open = intent.attempt(attempt.index).is_some_and(|a| matches!(a.state(), AttemptState::Open));
+        open && intent.has_caller()
+            && match *intent.phase() {
                 Phase::Idle => self.displaced_by(attempt.intent).is_none() && !self.is_held(attempt.intent),
                 Phase::Cleared => self.stays_refused(intent) && !self.is_stale(intent),
                 // The verdict may be old: evidence can arrive while the send waits in queues.
                 Phase::Granted => {
                     self.is_absent(intent)
                         && self.is_young(intent, self.time.now())
-                        && intent.epoch == self.time.day()
+                        && intent.day() == self.time.day()
                         && self.recognises_orders().is_ok()
                 }
                 _ => false,
@@ -88,7 +88,7 @@ impl OrderProtocol {
     /// Returns the intent that took over the name of an unsent one: a refused order that a list shows.
     #[must_use]
     pub fn displaced_by(&self, unsent: IntentNo) -> Option<IntentNo> {
-        let name = self.intents.get(&unsent).filter(|_| self.intents.is_unsent(unsent))?.name.as_ref()?;
+        let name = self.intents.get(&unsent).filter(|_| self.intents.is_unsent(unsent))?.name()?;
         self.intents.holder(name).filter(|&holder| holder != unsent)
     }
 
@@ -112,19 +112,19 @@ impl OrderProtocol {
             Finding::Unresolved(unresolved) => unresolved.reason.is_absence(),
             _ => true,
         });
-        let ended = intent.epoch != self.time.day() && decided;
-        (!ended || self.time.is_midnight_near()).then_some((number, &intent.order))
+        let ended = intent.day() != self.time.day() && decided;
+        (!ended || self.time.is_midnight_near()).then_some((number, intent.order()))
     }
 
     /// Returns the name and the order that a caller asked for.
     pub(crate) fn asked(&self, intent: IntentNo) -> Option<(Option<ext::IntentId>, Arc<OrderRequest>)> {
-        self.intents.get(&intent).map(|intent| (intent.name.clone(), intent.order.clone()))
+        self.intents.get(&intent).map(|intent| (intent.name().cloned(), intent.order().clone()))
     }
 
     /// True if a name stood for an order on another day.
     pub(crate) fn was_named_before(&self, name: &ext::IntentId) -> bool {
         let intent = self.intents.holder(name).and_then(|number| self.intents.get(&number));
-        intent.is_some_and(|intent| intent.epoch != self.time.day())
+        intent.is_some_and(|intent| intent.day() != self.time.day())
     }
 
     /// Returns the id of the order that a name stood for on another day, if it was placed.
@@ -144,7 +144,7 @@ impl OrderProtocol {
         let live = self.keys.get(&Key::of_order(order))?.live();
         live.iter().copied().find(|number| {
             self.intents.get(number).is_some_and(|intent| {
-                intent.name.is_none() && !intent.caller_waits && *intent.order == *order
+                intent.name().is_none() && !intent.has_caller() && **intent.order() == *order
             })
         })
     }
@@ -168,7 +168,7 @@ impl OrderProtocol {
     #[must_use]
     pub fn verdict(&self, intent: IntentNo) -> Verdict {
         let Some(intent) = self.intents.get(&intent) else { return Verdict::NotPlaced };
-        match &intent.phase {
+        match intent.phase() {
             Phase::Idle | Phase::Sending | Phase::Doubt | Phase::Refused(_) | Phase::Cleared => {
                 Verdict::Pending
             }
@@ -195,7 +195,7 @@ impl OrderProtocol {
     /// so, or is gone.
     #[must_use]
     pub fn can_reopen(&self, intent: IntentNo) -> bool {
-        let is_left = |it: &Intent| matches!(it.phase, Phase::Refused(_)) && !it.caller_waits;
+        let is_left = |it: &Intent| matches!(it.phase(), Phase::Refused(_)) && !it.has_caller();
         self.is_refused(intent) || self.intents.get(&intent).is_some_and(is_left)
     }
 
@@ -203,7 +203,7 @@ impl OrderProtocol {
     #[must_use]
     pub fn refusal(&self, intent: IntentNo) -> Option<(u16, bool)> {
         let found = self.intents.get(&intent).filter(|_| self.is_refused(intent))?;
-        Some((if found.token_refused { 401 } else { 429 }, !self.watches.is_unlisted(intent)))
+        Some((if found.token_refused() { 401 } else { 429 }, !self.watches.is_unlisted(intent)))
     }
 
     /// True if the answer to a send of this intent gave an order id.
@@ -238,7 +238,7 @@ impl OrderProtocol {
     /// Returns how many sends have not been answered.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.live_intents().filter(|(_, intent)| intent.phase == Phase::Sending).count()
+        self.live_intents().filter(|(_, intent)| *intent.phase() == Phase::Sending).count()
     }
 
     /// Returns the identifiers of listed orders that could be an intent's.

@@ -241,7 +241,7 @@ impl OrderProtocol {
             keys.iter().flat_map(|(_, key)| key.live().iter().chain(key.dead()).chain(key.blockers()));
         let wanted: BTreeSet<_> = standing
             .filter_map(|number| intents.get(number))
-            .map(|intent| (&intent.key, intent.order.qty()))
+            .map(|intent| (intent.key(), intent.order().qty()))
             .collect();
         let News { seen, owned } = self.book.list(source, seen, records, |key, record| match key {
             Some(key) if is_known(key) && record.qty.is_some_and(|qty| wanted.contains(&(key, qty))) => {
@@ -316,13 +316,13 @@ impl OrderProtocol {
     // An acknowledged order must look like the one that was sent. Otherwise our orders cannot be recognised in lists.
     fn calibrate(&mut self, owner: IntentNo, record: &OrderRecord, own: bool, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get(&owner) else { return };
-        if record.sym_id.is_some() && matcher::may_be_its_instrument(record, &intent.order) {
-            self.book.recognise(intent.order.sym_id().folded());
+        if record.sym_id.is_some() && matcher::may_be_its_instrument(record, intent.order()) {
+            self.book.recognise(intent.order().sym_id().folded());
         }
         if !matches!(intent.finding(), Some(Finding::Acknowledged { .. })) {
             return;
         }
-        let (order, name) = (intent.order.clone(), intent.name.clone());
+        let (order, name) = (intent.order().clone(), intent.name().cloned());
         // If the caller's own list shows it, the next list of ours is compared again.
         let is_another = own && self.note_mismatch(owner, record);
         if matcher::strict(record, &order) {

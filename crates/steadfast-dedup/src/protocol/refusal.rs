@@ -42,7 +42,7 @@ impl OrderProtocol {
         intent.refuse(attempt.index, sent);
         intent.set_token_refused(by_token);
         intent.await_check(check);
-        let (key, stale) = (intent.key.clone(), intent.epoch != epoch);
+        let (key, stale) = (intent.key().clone(), intent.day() != epoch);
         self.intents.refuse(attempt.intent);
         if stale {
             self.doubt_refused(attempt.intent, out);
@@ -59,14 +59,14 @@ impl OrderProtocol {
         let restored = self.intents.is_restored(number);
         let lag = if restored { self.settings.lateness } else { self.rules.refusal_lag };
         let Some(intent) = self.intents.get_mut(&number) else { return };
-        let is_left = matches!(intent.phase, Phase::Refused(_)) && !intent.caller_waits;
-        if !is_left && !matches!(intent.phase, Phase::Finished(Finding::Refused)) {
+        let is_left = matches!(intent.phase(), Phase::Refused(_)) && !intent.has_caller();
+        if !is_left && !matches!(intent.phase(), Phase::Finished(Finding::Refused)) {
             return;
         }
         self.watches.end_unlisted(number);
         intent.await_check(Check { since, from, lag, by_token: false, is_last: false });
         intent.ask_again(self.time.now());
-        let key = intent.key.clone();
+        let key = intent.key().clone();
         // Records that may be its order were dropped while it was decided.
         self.book.show_again();
         self.intents.refuse(number);
@@ -97,7 +97,7 @@ impl OrderProtocol {
     /// True if an intent waits for a list that confirms its refusal.
     #[must_use]
     pub fn awaits_check(&self, intent: IntentNo) -> bool {
-        self.intents.get(&intent).is_some_and(|intent| matches!(intent.phase, Phase::Refused(_)))
+        self.intents.get(&intent).is_some_and(|intent| matches!(intent.phase(), Phase::Refused(_)))
             || self.is_held(intent)
     }
 
@@ -114,7 +114,7 @@ impl OrderProtocol {
     }
 
     fn checks(&self) -> impl Iterator<Item = (IntentNo, Check)> {
-        self.intents.refused().iter().filter_map(|&number| match self.intents.get(&number)?.phase {
+        self.intents.refused().iter().filter_map(|&number| match *self.intents.get(&number)?.phase() {
             Phase::Refused(check) => Some((number, check)),
             _ => None,
         })
@@ -122,7 +122,7 @@ impl OrderProtocol {
 
     /// True if no list known so far shows an order that was refused.
     pub(crate) fn stays_refused(&self, intent: &Intent) -> bool {
-        intent.epoch == self.time.day() && self.shown_as(intent).next().is_none() && !self.is_disputed(intent)
+        intent.day() == self.time.day() && self.shown_as(intent).next().is_none() && !self.is_disputed(intent)
     }
 
     /// Returns listed orders that may be one that was refused, in the list of any session.
@@ -139,13 +139,14 @@ impl OrderProtocol {
         let refused = self.keys.get(key).into_iter().flat_map(KeyIntents::refused);
         let intents = refused.filter_map(|number| Some((*number, self.intents.get(number)?)));
         intents.filter(|(number, it)| {
-            it.was_told_refused() && (it.epoch == self.time.day() || self.watches.is_watched(*number))
+            it.was_told_refused() && (it.day() == self.time.day() || self.watches.is_watched(*number))
         })
     }
 
     /// Returns the refused order that a listed one matches exactly.
     pub(crate) fn refused_owner(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
-        let is_it = |it: &Intent| it.could_own(fresh.first_seen) && matcher::strict(&fresh.record, &it.order);
+        let is_it =
+            |it: &Intent| it.could_own(fresh.first_seen) && matcher::strict(&fresh.record, it.order());
         let mut refused = self.refused_of(key).filter(|(_, intent)| is_it(intent));
         refused.next().map(|(number, _)| number)
     }
@@ -161,7 +162,7 @@ impl OrderProtocol {
             self.intents.get(number).is_some_and(|intent| {
                 // An awaited answer may give the listed order to another intent.
                 let its = |fresh: &Fresh| !self.may_be_answered_yet(key, *number, fresh.first_seen);
-                intent.key == *key && (self.is_disputed(intent) || self.shown_as(intent).any(its))
+                intent.key() == key && (self.is_disputed(intent) || self.shown_as(intent).any(its))
             })
         };
         let refuted: Vec<_> = self.intents.refused().iter().copied().filter(refuted).collect();
@@ -178,14 +179,14 @@ impl OrderProtocol {
             self.checks().filter(|(_, check)| due(check)).map(|(number, _)| number).collect();
         for number in checked {
             let Some(intent) = self.intents.get(&number) else { continue };
-            let key = intent.key.clone();
+            let key = intent.key().clone();
             if !valid
                 || started.is_some_and(|start| {
-                    let by_token = matches!(intent.phase, Phase::Refused(Check { by_token: true, .. }));
+                    let by_token = matches!(intent.phase(), Phase::Refused(Check { by_token: true, .. }));
                     self.is_shown_elsewhere(intent, by_token, start)
                 })
             {
-                let is_last = matches!(intent.phase, Phase::Refused(Check { is_last: true, .. }));
+                let is_last = matches!(intent.phase(), Phase::Refused(Check { is_last: true, .. }));
                 self.doubt_refused(number, out);
                 if is_last {
                     self.finish_unresolved(number, Reason::Unverifiable, out);
@@ -220,7 +221,7 @@ impl OrderProtocol {
                 self.watches.end_unlisted(number);
                 continue;
             };
-            let by_token = intent.token_refused;
+            let by_token = intent.token_refused();
             if started.is_some_and(|start| self.is_shown_elsewhere(intent, by_token, start)) {
                 continue;
             }
@@ -234,7 +235,7 @@ impl OrderProtocol {
     /// Takes in that a list of an earlier run confirmed the intent's refusals.
     pub(crate) fn take_confirmed(&mut self, number: IntentNo) {
         let Some(intent) = self.intents.get_mut(&number) else { return };
-        if matches!(intent.phase, Phase::Refused(_)) {
+        if matches!(intent.phase(), Phase::Refused(_)) {
             // For a resend, the grant stands.
             if intent.first_sent().is_some() {
                 intent.grant();
@@ -253,20 +254,20 @@ impl OrderProtocol {
         self.leave_line(number, &mut Vec::new());
         let Some(intent) = self.intents.get_mut(&number) else { return };
         intent.abandon();
-        let by_token = intent.token_refused;
+        let by_token = intent.token_refused();
         intent.await_check(Check { since, from, lag, by_token, is_last: false });
         self.intents.refuse(number);
     }
 
     /// True if the order would be in another session's list. After a 401 there is no other: its session is over.
     fn is_shown_elsewhere(&self, intent: &Intent, by_token: bool, start: ReadStart) -> bool {
-        let last = intent.attempts.iter().rev().find(|attempt: &&Attempt| attempt.refused().is_some());
-        !by_token && last.is_some_and(|attempt| self.scoped(attempt.session) != start.session)
+        let last = intent.attempts().iter().rev().find(|attempt: &&Attempt| attempt.refused().is_some());
+        !by_token && last.is_some_and(|attempt| self.scoped(attempt.session()) != start.session)
     }
 
     /// True if a caller would be told of a refused token (401) that no list has confirmed.
     pub(crate) fn awaits_last_check(&self, intent: &Intent) -> bool {
-        intent.caller_waits && intent.first_sent().is_none()
+        intent.has_caller() && intent.first_sent().is_none()
     }
 
     /// Keeps a call's end open for the check that confirms its refusal: a later check may be impossible.
@@ -279,8 +280,8 @@ impl OrderProtocol {
     fn clear_refused(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get_mut(&number) else { return };
         out.push(Effect::Confirmed(number));
-        let is_last = matches!(intent.phase, Phase::Refused(Check { is_last: true, .. }));
-        if is_last || !intent.caller_waits {
+        let is_last = matches!(intent.phase(), Phase::Refused(Check { is_last: true, .. }));
+        if is_last || !intent.has_caller() {
             // The list has confirmed it.
             intent.clear();
             return self.end_refused(number, out);
@@ -304,7 +305,7 @@ impl OrderProtocol {
         }
         let settles = self.time.now().saturating_add(self.settings.lateness);
         let Some(intent) = self.intents.get_mut(&number) else { return };
-        let (key, stale) = (intent.key.clone(), intent.epoch != self.time.day());
+        let (key, stale) = (intent.key().clone(), intent.day() != self.time.day());
         for index in intent.doubt_refused() {
             self.keys.unsettle(&key, AttemptNo { intent: number, index }, settles);
         }
@@ -325,7 +326,7 @@ impl OrderProtocol {
         } else {
             self.watches.believe(self.time.now().saturating_add(self.settings.lateness));
             self.watches.await_confirmation(number);
-            if let Some(Phase::Refused(check)) = self.intents.get(&number).map(|intent| &intent.phase) {
+            if let Some(Phase::Refused(check)) = self.intents.get(&number).map(Intent::phase) {
                 self.watches.note_unlisted(number, *check);
             }
             self.finish(number, Finding::Refused, out);
@@ -370,6 +371,6 @@ impl Intent {
 
     /// True if a send of it was refused without having been executed.
     pub(crate) fn was_refused(&self) -> bool {
-        self.attempts.iter().any(|attempt: &Attempt| attempt.refused().is_some())
+        self.attempts().iter().any(|attempt: &Attempt| attempt.refused().is_some())
     }
 }

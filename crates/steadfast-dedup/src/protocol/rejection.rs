@@ -18,7 +18,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 impl OrderProtocol {
     /// Notes that the name of an intent was refused for good.
     pub(crate) fn hold_repeats_of(&mut self, number: IntentNo) {
-        let name = self.intents.get(&number).and_then(|intent| intent.name.clone());
+        let name = self.intents.get(&number).and_then(|intent| intent.name().cloned());
         let Some(name) = name else { return };
         let rejection = Rejection::new(number, self.time.now());
         self.rejected.note(name, rejection, self.rules.remembered);

@@ -43,7 +43,7 @@ impl OrderProtocol {
     ) {
         let seen = self.time.tick();
         let Some(intent) = self.intents.get(&number) else { return };
-        let key = intent.key.clone();
+        let key = intent.key().clone();
         // The entry that withdrew another intent's answer may be gone, or come later.
         self.dispossess(&order_id, number);
         self.book.adopt(&order_id, number, seen);
@@ -60,15 +60,15 @@ impl OrderProtocol {
         self.sessions.leave();
         // Intents with no executed send: their callers are gone, and there is nothing to search for.
         let idle = self.intents.iter().filter(|(_, intent)| {
-            let void = |attempt: &Attempt| matches!(attempt.state, AttemptState::Void);
-            intent.finding().is_none() && intent.attempts.iter().all(void)
+            let void = |attempt: &Attempt| matches!(attempt.state(), AttemptState::Void);
+            intent.finding().is_none() && intent.attempts().iter().all(void)
         });
         // Refused ones need no search either, but are still watched for; those that no list has confirmed wait for one.
         let refused = self.intents.iter().filter(|(_, intent)| {
             let over = |attempt: &Attempt| {
-                attempt.standing().is_none() && !matches!(attempt.state, AttemptState::Open)
+                attempt.standing().is_none() && !matches!(attempt.state(), AttemptState::Open)
             };
-            intent.finding().is_none() && intent.was_refused() && intent.attempts.iter().all(over)
+            intent.finding().is_none() && intent.was_refused() && intent.attempts().iter().all(over)
         });
         let refused: Vec<_> = refused.map(|(number, _)| number).collect();
         let idle: Vec<_> = idle.map(|(number, _)| number).collect();
@@ -76,7 +76,7 @@ impl OrderProtocol {
             self.forget(number, out);
         }
         for number in refused {
-            match self.intents.get(&number).map(|intent| &intent.phase) {
+            match self.intents.get(&number).map(|intent| intent.phase()) {
                 Some(Phase::Idle) => self.end_rejected(number, &mut Vec::new()),
                 Some(Phase::Refused(_)) => self.check_again(number),
                 _ => self.end_refused(number, &mut Vec::new()),
@@ -99,17 +99,17 @@ impl OrderProtocol {
         let finished = intent.finding().is_some();
         let doubted = intent.restart(now, aging);
         for &index in &doubted {
-            self.keys.unsettle(&intent.key, AttemptNo { intent: number, index }, settles);
+            self.keys.unsettle(intent.key(), AttemptNo { intent: number, index }, settles);
         }
         intent.put_off_block(settles.saturating_add(lateness));
-        let stale = intent.epoch != self.time.day();
+        let stale = intent.day() != self.time.day();
         if !doubted.is_empty() && finished {
-            self.keys.presume_dead(&intent.key, number);
+            self.keys.presume_dead(intent.key(), number);
         }
         if doubted.is_empty() || finished {
             return;
         }
-        self.keys.stand(&intent.key, number);
+        self.keys.stand(intent.key(), number);
         self.search(number, settles.saturating_sub(lateness));
         // It left on a day that is over.
         if stale {

@@ -23,7 +23,7 @@ impl OrderProtocol {
             self.rejected.hold(number, name);
         }
         let intent = Intent::new(order, name, self.time.day(), self.time.aging());
-        self.join_line(&intent.key, number);
+        self.join_line(intent.key(), number);
         self.intents.open(number, intent);
     }
 
@@ -38,7 +38,7 @@ impl OrderProtocol {
             self.reads.want_baseline(begun);
         }
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
-        debug_assert_eq!(intent.attempts.len(), attempt.index, "attempts are numbered in order");
+        debug_assert_eq!(intent.attempts().len(), attempt.index, "attempts are numbered in order");
         intent.begin(begun, session);
     }
 
@@ -55,14 +55,14 @@ impl OrderProtocol {
         let Some(session) = intent.send(attempt.index, sent, midnight) else { return };
         if first {
             let has_baseline = self.book.session(session).is_some_and(|book| {
-                let fresh = |at| self.settings.is_fresh(at, intent.opened);
+                let fresh = |at| self.settings.is_fresh(at, intent.opened());
                 book.has_baseline && book.complete_at.is_some_and(fresh)
             });
             intent.date(day, has_baseline);
         } else {
             self.tally.resent += 1;
         }
-        self.keys.send(&intent.key, attempt.intent, &intent.order);
+        self.keys.send(intent.key(), attempt.intent, intent.order());
     }
 
     // The body was polled and nothing left: the attempt is void. A grant is judged again.
@@ -70,7 +70,7 @@ impl OrderProtocol {
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
         // A transport may poll a body long after its answer was given up. That changes nothing.
         if intent.withhold(attempt.index) && intent.judge_again() {
-            let key = intent.key.clone();
+            let key = intent.key().clone();
             self.resolve(&key, out);
         }
     }
@@ -83,11 +83,11 @@ impl OrderProtocol {
         out: &mut Vec<Effect>,
     ) {
         let Some(found) =
-            self.intents.get(&attempt.intent).and_then(|intent| intent.attempts.get(attempt.index))
+            self.intents.get(&attempt.intent).and_then(|intent| intent.attempts().get(attempt.index))
         else {
             return;
         };
-        let sent = match found.state {
+        let sent = match *found.state() {
             AttemptState::InFlight(sent) => Some(sent),
             AttemptState::Open => None,
             // Already closed.
@@ -97,7 +97,7 @@ impl OrderProtocol {
             | AttemptState::Doubt { .. } => return,
         };
         // An answer to a body that was never polled: a layer below buffered it. It left after the attempt was begun.
-        let assumed = Sent { seq: found.begun, at: self.time.now(), aging: self.time.aging() };
+        let assumed = Sent { seq: found.begun(), at: self.time.now(), aging: self.time.aging() };
         match outcome {
             Outcome::NotExecuted if self.rules.refusals_checked => match sent {
                 Some(sent) => self.refuse(attempt, sent, answer, out),
@@ -161,7 +161,7 @@ impl OrderProtocol {
             // It never left, so it never barred another order.
             return;
         }
-        let key = intent.key.clone();
+        let key = intent.key().clone();
         match (intent.first_sent(), how) {
             // The sends before it were refused, and that is all that a list has confirmed.
             (None, Voided::Unexecuted) if intent.was_refused() => {
@@ -184,11 +184,11 @@ impl OrderProtocol {
     fn acknowledge(&mut self, attempt: AttemptNo, sent: Sent, order_id: Arc<str>, out: &mut Vec<Effect>) {
         let seen = self.time.tick();
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
-        let Some(session) = intent.attempt(attempt.index).map(|found| found.session) else { return };
+        let Some(session) = intent.attempt(attempt.index).map(|found| found.session()) else { return };
         intent.acknowledge(attempt.index, sent);
-        let key = intent.key.clone();
+        let key = intent.key().clone();
         // Identifiers may be used again: one of yesterday must not hide one of today, nor be taken for it.
-        let claimed = if intent.epoch == self.time.day() {
+        let claimed = if intent.day() == self.time.day() {
             self.book.acknowledge(&order_id, attempt.intent, sent.seq, session, seen, self.time.now())
         } else {
             self.book.acknowledge_overnight(&order_id);
@@ -197,8 +197,8 @@ impl OrderProtocol {
         if claimed == Claimed::Conflict {
             return self.contradict(attempt.intent, &order_id, out);
         }
-        if let Some(intent) = self.intents.get(&attempt.intent).filter(|intent| !intent.caller_waits) {
-            let (name, order_id) = (intent.name.clone(), order_id.to_string());
+        if let Some(intent) = self.intents.get(&attempt.intent).filter(|intent| !intent.has_caller()) {
+            let (name, order_id) = (intent.name().cloned(), order_id.to_string());
             out.push(Effect::Report(OrderEvent::PlacedUnheard { intent: attempt.intent, name, order_id }));
         }
         self.finish(attempt.intent, Finding::Acknowledged { order_id }, out);
@@ -221,7 +221,7 @@ impl OrderProtocol {
         }
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
         intent.lose(attempt.index, sent, never);
-        let (key, stale) = (intent.key.clone(), intent.epoch != epoch);
+        let (key, stale) = (intent.key().clone(), intent.day() != epoch);
         self.keys.unsettle(&key, attempt, settles);
         self.tally.lose(answer);
         if stale {
@@ -255,14 +255,14 @@ impl OrderProtocol {
         let settles = self.time.now().saturating_add(self.settings.lateness);
         let Some(intent) = self.intents.get_mut(&number) else { return };
         for index in intent.unsettle() {
-            self.keys.unsettle(&intent.key, AttemptNo { intent: number, index }, settles);
+            self.keys.unsettle(intent.key(), AttemptNo { intent: number, index }, settles);
         }
     }
 
     // The call returned. A doubt stays; an unused grant lapses.
     pub(crate) fn conclude(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get(&number) else { return };
-        match intent.phase {
+        match *intent.phase() {
             Phase::Idle if intent.was_refused() => self.end_rejected(number, out),
             Phase::Idle => self.forget(number, out),
             Phase::Granted => self.finish_unresolved(number, Reason::NotObserved, out),
@@ -278,7 +278,7 @@ impl OrderProtocol {
     pub(crate) fn abandon(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get_mut(&number) else { return };
         intent.abandon();
-        match intent.phase {
+        match *intent.phase() {
             Phase::Idle if intent.was_refused() => self.end_rejected(number, out),
             Phase::Idle => self.forget(number, out),
             Phase::Granted => self.finish_unresolved(number, Reason::NotObserved, out),

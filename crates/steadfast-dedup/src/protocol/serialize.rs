@@ -13,7 +13,7 @@ impl OrderProtocol {
         if self.settings.key_policy == KeyPolicy::Concurrent {
             return true;
         }
-        let Some(key) = self.intents.get(&number).and_then(|intent| self.keys.get(&intent.key)) else {
+        let Some(key) = self.intents.get(&number).and_then(|intent| self.keys.get(intent.key())) else {
             return true;
         };
         key.has_turn(number)
@@ -31,7 +31,7 @@ impl OrderProtocol {
             return;
         }
         let Some(intent) = self.intents.get(&number) else { return };
-        if let Some(next) = self.keys.leave_line(&intent.key, number) {
+        if let Some(next) = self.keys.leave_line(intent.key(), number) {
             out.push(Effect::Decided(next));
         }
     }

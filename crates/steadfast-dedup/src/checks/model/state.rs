@@ -22,7 +22,7 @@ impl World {
         };
         for (n, served) in self.served.iter().enumerate() {
             let intent = self.intent(n as u64);
-            text.push(match &intent.phase {
+            text.push(match intent.phase() {
                 Phase::Idle => 0,
                 Phase::Sending => 1,
                 Phase::Doubt => 2,
@@ -34,14 +34,14 @@ impl World {
                 Phase::Finished(Finding::Rejected) => 9,
                 Phase::Finished(_) => 5,
             });
-            if let Phase::Refused(check) = &intent.phase {
+            if let Phase::Refused(check) = intent.phase() {
                 stamp(check.from, &mut text);
             }
             text.push(intent.order_id().map_or(255, |id| id.parse().unwrap()));
-            text.push(u8::from(intent.reopened) * 2 + u8::from(intent.caller_waits));
+            text.push(u8::from(intent.reopened()) * 2 + u8::from(intent.has_caller()));
             text.push(self.told[n].map_or(255, |order| u8::try_from(order).unwrap()));
             if let Some(doubt) =
-                intent.doubt.as_ref().filter(|_| intent.is_open() || intent.phase == Phase::Sending)
+                intent.doubt().filter(|_| intent.is_open() || *intent.phase() == Phase::Sending)
             {
                 stamp(doubt.from, &mut text);
                 text.push(doubt.here.reads.min(self.protocol.rules().negatives));
@@ -50,15 +50,15 @@ impl World {
                 stamp(doubt.elsewhere.latest, &mut text);
             }
             let blocks = self.protocol.all_keys().any(|key| key.blockers().contains(&IntentNo(n as u64)));
-            text.push(u8::try_from(intent.late).unwrap() * 2 + u8::from(blocks));
-            for (attempt, served) in intent.attempts.iter().zip(served) {
+            text.push(u8::try_from(intent.late()).unwrap() * 2 + u8::from(blocks));
+            for (attempt, served) in intent.attempts().iter().zip(served) {
                 text.push(match served {
                     Served::Pending => 254,
                     Served::Dropped => 253,
                     Served::Applied(order) => u8::try_from(*order).unwrap(),
                 });
-                text.push(u8::from(attempt.session != Session::default()));
-                match &attempt.state {
+                text.push(u8::from(attempt.session() != Session::default()));
+                match attempt.state() {
                     AttemptState::Open => text.push(0),
                     AttemptState::Void => text.push(1),
                     AttemptState::Refused(sent) => {
@@ -136,7 +136,7 @@ impl World {
             wrong = Some("double claim");
         }
         let intents = || self.protocol.all_intents();
-        let ended = intents().all(|(_, intent)| intent.finding().is_some() || intent.phase == Phase::Idle);
+        let ended = intents().all(|(_, intent)| intent.finding().is_some() || *intent.phase() == Phase::Idle);
         let seen = (0..self.orders.len())
             .all(|order| self.protocol.listed().known(&order.to_string()).0 > LogicalTime(0));
         let served = self.served.iter().flatten().all(|served| *served != Served::Pending);

@@ -231,25 +231,25 @@ impl World {
             let intent = self.intent(n);
             let first = n == 0 || !self.served[at(n - 1)].is_empty();
             let turn = self.protocol.has_turn(IntentNo(n));
-            if intent.phase == Phase::Idle && intent.attempts.is_empty() && first && turn {
+            if *intent.phase() == Phase::Idle && intent.attempts().is_empty() && first && turn {
                 out.push(Move::Send(n));
             }
             // A caller that believes a refusal sends again at once.
-            let believed = intent.phase == Phase::Idle && !model.rules.refusals_checked;
-            if believed && (1..3).contains(&intent.attempts.len()) {
+            let believed = *intent.phase() == Phase::Idle && !model.rules.refusals_checked;
+            if believed && (1..3).contains(&intent.attempts().len()) {
                 out.push(Move::Resend(n));
             }
-            if matches!(intent.phase, Phase::Refused(_)) {
+            if matches!(intent.phase(), Phase::Refused(_)) {
                 out.push(Move::Leave(n));
             }
-            if matches!(intent.phase, Phase::Granted | Phase::Cleared) {
+            if matches!(intent.phase(), Phase::Granted | Phase::Cleared) {
                 out.push(Move::Leave(n));
                 // Sends refused for rate could go on for ever.
-                if intent.attempts.len() < 3 {
+                if intent.attempts().len() < 3 {
                     out.push(Move::Resend(n));
                 }
             }
-            for (k, attempt) in intent.attempts.iter().enumerate() {
+            for (k, attempt) in intent.attempts().iter().enumerate() {
                 self.moves_of(model, n, k, attempt, out);
             }
         }
@@ -282,10 +282,10 @@ impl World {
 
     fn moves_of(&self, model: &Model, n: u64, k: usize, attempt: &Attempt, out: &mut Vec<Move>) {
         let served = self.served[at(n)][k];
-        if served == Served::Pending && !matches!(attempt.state, AttemptState::Void) {
+        if served == Served::Pending && !matches!(attempt.state(), AttemptState::Void) {
             out.extend([Move::Apply(n, k), Move::Drop(n, k)]);
         }
-        match attempt.state {
+        match *attempt.state() {
             AttemptState::InFlight(_) => {
                 out.push(Move::Doubt(n, k));
                 if model.nevers {
@@ -325,7 +325,7 @@ impl World {
             Move::Apply(n, k) => {
                 self.served[at(n)][k] = Served::Applied(self.orders.len());
                 self.orders.push(Some(n));
-                self.of_new_session.push(self.intent(n).attempts[k].session != Session::default());
+                self.of_new_session.push(self.intent(n).attempts()[k].session() != Session::default());
             }
             Move::Drop(n, k) => self.served[at(n)][k] = Served::Dropped,
             Move::Acknowledge(n, k) => {
