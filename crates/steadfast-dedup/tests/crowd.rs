@@ -33,6 +33,7 @@ use steadfast_spec::{
     Endpoint, Outcome, Resend, Route,
     ext::{self, Stamp},
 };
+use steadfast_verify::noon::at_noon;
 use tower::{Layer, Service, ServiceExt};
 
 #[global_allocator]
@@ -148,7 +149,7 @@ async fn o08_a_crowded_list_holds_up_nobody() {
     {
         let bodies: Vec<_> = (0..lists).map(|n| list(n * ROWS, fields)).collect();
         let (lists, lost, bodies) = (Arc::default(), Arc::default(), Arc::new(bodies));
-        let settings = Settings::default()
+        let settings = at_noon(Settings::default())
             .gateway_timeout(Duration::from_secs(30))
             .lateness(Duration::from_millis(50))
             .verification_budget(Duration::from_secs(10));

@@ -121,7 +121,7 @@ async fn a_late_record_that_two_orders_share_is_not_adopted() {
 /// After midnight the list is empty; the read that finds it so was asked for the day before.
 #[tokio::test(start_paused = true)]
 async fn a_read_that_ends_on_the_next_day_proves_nothing() {
-    let rig = Rig::with(day_with(s(17)));
+    let rig = Rig::on(day_with(s(17)));
     rig.gateway.will([gw504()]);
     let reads = |count| (0..count).map(|_| read(ReadReply::List));
     // The baseline, four reads, and the one that decides.
@@ -136,7 +136,10 @@ async fn a_read_that_ends_on_the_next_day_proves_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_resend_that_was_granted_before_midnight_does_not_leave_after_it() {
     // It left before midnight was near: an order lost later is not granted a resend at all.
-    let rig = Rig::with(day_with(s(660)).max_resend_age(s(3_600)).verification_budget(s(3_600)));
+    let rig = Rig::over(
+        Gateway::default(),
+        day_with(s(660)).max_resend_age(s(3_600)).verification_budget(s(3_600)),
+    );
     rig.between.queue(Duration::ZERO, s(700));
     rig.gateway.will([gw504()]);
     assert_eq!(rig.place("a", ORDER).await, unresolved("epoch_changed", &[]));

@@ -179,7 +179,7 @@ async fn o03_what_is_lost_near_midnight_is_never_sent_again() {
 #[tokio::test(start_paused = true)]
 async fn o03_a_name_and_its_order_outlive_midnight_by_ten_minutes() {
     let clocks = Clockwork::before_midnight(s(1));
-    let rig = Rig::with(clocks.settings());
+    let rig = Rig::on(clocks.settings());
     assert_eq!(place_as(&rig, "n", ORDER).await, Told::Placed("o1".into()));
     sleep(s(10)).await;
     assert_eq!(place_as(&rig, "n", ORDER).await, Told::Attached("o1".into()));
@@ -196,7 +196,7 @@ async fn o03_a_name_and_its_order_outlive_midnight_by_ten_minutes() {
 #[tokio::test(start_paused = true)]
 async fn o03_a_name_in_doubt_is_sent_on_the_next_day_only_after_a_ruling() {
     let clocks = Clockwork::before_midnight(s(3_600));
-    let rig = Rig::with(clocks.settings());
+    let rig = Rig::on(clocks.settings());
     rig.gateway.0.lock().always = Some(read(ReadReply::Http(504)));
     rig.gateway.will([gw504()]);
     assert!(matches!(place_as(&rig, "n", ORDER).await, Told::Unresolved(..)));
@@ -241,7 +241,7 @@ async fn o04_nothing_is_sent_again_after_three_hours_of_sleep() {
     for form in [ORDER.to_owned(), market()] {
         for asleep_at in [s(2), s(16)] {
             let clocks = Clockwork::at(s(1_000_000));
-            let rig = Rig::with(clocks.settings());
+            let rig = Rig::on(clocks.settings());
             // Suspended before the verdict, and between the verdict and the send.
             rig.between.queue(Duration::ZERO, s(2));
             rig.gateway.will([gw504()]);
@@ -262,7 +262,7 @@ async fn o04_an_order_that_slept_past_its_send_by_or_deadline_does_not_leave() {
     let deadline: Stamp = |extensions, at| ext::Deadline(at.into_std()).put(extensions);
     for (stamp, within) in [(send_by, s(15)), (deadline, s(120))] {
         let clocks = Clockwork::at(s(1_000_000));
-        let rig = Rig::with(clocks.settings());
+        let rig = Rig::on(clocks.settings());
         rig.between.queue(s(5), Duration::ZERO);
         let mut request = rig.request("a", &market());
         stamp(request.extensions_mut(), Instant::now() + within);
@@ -278,7 +278,7 @@ async fn o04_an_order_that_slept_past_its_send_by_or_deadline_does_not_leave() {
 #[tokio::test(start_paused = true)]
 async fn o04_a_change_that_slept_past_its_deadline_does_not_leave() {
     let clocks = Clockwork::at(s(1_000_000));
-    let rig = Rig::with(clocks.settings());
+    let rig = Rig::on(clocks.settings());
     let mut request = rig.request("a", "orderId=o1&qty=5");
     request.extensions_mut().insert(ext::Route::new(Route::new(Endpoint::ModifyOrder)));
     request.extensions_mut().insert(ext::Deadline((Instant::now() + s(120)).into_std()));
@@ -294,7 +294,7 @@ async fn o04_a_change_that_slept_past_its_deadline_does_not_leave() {
 #[tokio::test(start_paused = true)]
 async fn o04_a_wall_clock_that_is_set_ends_no_call() {
     let clocks = Clockwork::at(s(1_000_000));
-    let rig = Rig::with(clocks.settings());
+    let rig = Rig::on(clocks.settings());
     rig.between.queue(s(5), Duration::ZERO);
     let mut request = rig.request("a", ORDER);
     request.extensions_mut().insert(ext::SendBy((Instant::now() + s(15)).into_std()));
@@ -310,7 +310,7 @@ async fn o04_a_wall_clock_that_is_set_ends_no_call() {
 async fn o04_without_a_boot_clock_orders_age_by_the_wall_clock() {
     let clocks = Clockwork::at(s(1_000_000));
     let none = |settings: Settings| settings.boot_clock(BootClock::new(|| None));
-    let rig = Rig::with(none(clocks.settings()));
+    let rig = Rig::on(none(clocks.settings()));
     rig.gateway.will([gw504()]);
     let call = rig.start("a", ORDER);
     sleep(s(2)).await;

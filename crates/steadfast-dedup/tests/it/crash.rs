@@ -22,7 +22,10 @@ use steadfast_dedup::{
     unresolved,
 };
 use steadfast_spec::{BoxError, Failure, Outcome, WallClock, ext, find_cause};
-use steadfast_verify::invariants::{Run, violations};
+use steadfast_verify::{
+    invariants::{Run, violations},
+    noon::at_noon,
+};
 use tempfile::TempDir;
 use tokio::{
     task::JoinHandle,
@@ -170,7 +173,7 @@ struct Process {
 impl World {
     fn new() -> Self {
         let (gateway, folder) = (Gateway::default(), tempfile::tempdir().unwrap());
-        Self { gateway, folder, settings: Settings::default(), token: "Bearer key:one" }
+        Self { gateway, folder, settings: at_noon(Settings::default()), token: "Bearer key:one" }
     }
 
     fn path(&self) -> PathBuf {

@@ -206,7 +206,7 @@ async fn a_list_that_could_not_be_had_is_not_asked_for_before_each_order() {
 
 #[tokio::test(start_paused = true)]
 async fn s59_id_reused_next_day() {
-    let rig = Rig::with(day_with(s(3_600)));
+    let rig = Rig::on(day_with(s(3_600)));
     assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
     rig.gateway.0.lock().orders.clear();
     rig.gateway.0.lock().renumber(0);
@@ -219,7 +219,7 @@ async fn s59_id_reused_next_day() {
 
 #[tokio::test(start_paused = true)]
 async fn a_day_that_ends_leaves_its_doubts_unresolved() {
-    let rig = Rig::with(day_with(s(5)));
+    let rig = Rig::on(day_with(s(5)));
     rig.gateway.will([gw504()]);
     let a = rig.start("a", ORDER);
     assert_eq!(a.await.unwrap(), Told::Unresolved("epoch_changed", vec![], 504));

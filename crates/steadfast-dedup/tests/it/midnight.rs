@@ -18,7 +18,7 @@ const fn s(secs: u64) -> Duration {
 /// It left yesterday and takes effect today: until its answer is there, a listed order may be its own.
 #[tokio::test(start_paused = true)]
 async fn an_order_in_flight_since_yesterday_may_own_what_todays_twin_sees() {
-    let rig = Rig::with(day_with(s(100)));
+    let rig = Rig::on(day_with(s(100)));
     rig.place("warm", &order(3)).await;
     sleep(s(98)).await;
     rig.gateway.will([gw504().placed_after(s(6)).answered_after(s(30)), gw504()]);
@@ -36,7 +36,7 @@ async fn an_order_in_flight_since_yesterday_may_own_what_todays_twin_sees() {
 /// The line of waiting orders is the same after midnight as before.
 #[tokio::test(start_paused = true)]
 async fn who_waits_in_line_at_midnight_keeps_his_place() {
-    let rig = Rig::with(day_with(s(100)).key_policy(KeyPolicy::Serialize));
+    let rig = Rig::on(day_with(s(100)).key_policy(KeyPolicy::Serialize));
     sleep(s(97)).await;
     rig.gateway.will([ack().answered_after(s(8)), ack().answered_after(s(2)), ack()]);
     let first = rig.start("a", ORDER);

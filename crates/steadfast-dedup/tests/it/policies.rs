@@ -191,7 +191,7 @@ async fn a_fresh_baseline_that_cannot_be_had_degrades_claims() {
 #[tokio::test(start_paused = true)]
 async fn what_ended_without_certainty_is_looked_for_before_the_day_ends() {
     // The watch of an order given up at 16 s reads at 31, 76, 136, 316 and 916 s, then every half hour.
-    let rig = Rig::with(day_with(s(2_000)).resend(ResendPolicy::Never));
+    let rig = Rig::on(day_with(s(2_000)).resend(ResendPolicy::Never));
     rig.gateway.will([gw504().placed_after(s(1_500))]);
     assert_eq!(rig.place("a", ORDER).await, unresolved("not_observed", &[]));
     sleep(s(1_930) - s(16)).await;
@@ -211,7 +211,7 @@ async fn a_wall_clock_that_is_set_forward_brings_the_last_look_forward() {
     let clock = WallClock::new(move || {
         UNIX_EPOCH + s(86_400 * 10) - s(10_000) + s(ahead.load(Ordering::SeqCst)) + start.elapsed()
     });
-    let rig = Rig::with(Settings::default().trading_day(clock, 0).resend(ResendPolicy::Never));
+    let rig = Rig::on(Settings::default().trading_day(clock, 0).resend(ResendPolicy::Never));
     rig.gateway.will([gw504().placed_after(s(1_500))]);
     assert_eq!(rig.place("a", ORDER).await, unresolved("not_observed", &[]));
     // The last read was at 916 s, the next one is half an hour later.
@@ -225,7 +225,7 @@ async fn a_wall_clock_that_is_set_forward_brings_the_last_look_forward() {
 /// A list that was requested yesterday holds yesterday's orders, whenever it arrives.
 #[tokio::test(start_paused = true)]
 async fn a_read_across_midnight_is_no_evidence() {
-    let rig = Rig::with(day_with(s(100)));
+    let rig = Rig::on(day_with(s(100)));
     rig.place("a", &order(3)).await;
     rig.gateway.foreign(ORDER, |_| {});
     sleep(s(98)).await;

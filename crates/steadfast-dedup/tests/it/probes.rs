@@ -3,8 +3,11 @@
 use std::cell::Cell;
 
 use http::Request;
-use steadfast_dedup::{DedupLayer, OrderTracker, SendGuardLayer};
-use steadfast_verify::probes::{Strict, drop_at_every_poll};
+use steadfast_dedup::{DedupLayer, SendGuardLayer};
+use steadfast_verify::{
+    noon,
+    probes::{Strict, drop_at_every_poll},
+};
 use tower::{Layer, Service, ServiceExt};
 
 use crate::{
@@ -20,7 +23,7 @@ fn request() -> Request<Body> {
 
 #[tokio::test(start_paused = true)]
 async fn every_service_below_is_called_only_when_it_was_polled_ready() {
-    let (gateway, tracker) = (Gateway::default(), OrderTracker::default());
+    let (gateway, tracker) = (Gateway::default(), noon::tracker());
     let guarded = Strict::new(SendGuardLayer::new(&tracker).layer(Strict::new(gateway.clone())));
     let uses = guarded.uses();
     let mut service = DedupLayer::new(&tracker).layer(guarded);

@@ -274,7 +274,7 @@ async fn o05_a_refused_order_is_reported_where_lists_show_no_prices() {
 async fn o05_a_refused_order_that_shows_after_midnight_is_reported() {
     for refusal in refusals() {
         for (sent, after) in [(98, 4), (87, 15)] {
-            let rig = Rig::with(day_with(s(100)));
+            let rig = Rig::on(day_with(s(100)));
             rig.between.repeats_nothing();
             rig.gateway.will([ack(), refusal.clone().placed_after(s(after)), gw504()]);
             assert_eq!(rig.place("z", &order(99)).await, Told::Placed("o1".into()));

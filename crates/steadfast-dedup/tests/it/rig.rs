@@ -18,7 +18,10 @@ use steadfast_spec::{
     BoxError, Failure, Lane, Outcome, PlacedOrder,
     ext::{self, Stamp},
 };
-use steadfast_verify::invariants::{Answer, Order, Run, violations};
+use steadfast_verify::{
+    invariants::{Answer, Order, Run, violations},
+    noon::at_noon,
+};
 use tokio::{
     sync::broadcast,
     task::JoinHandle,
@@ -124,7 +127,13 @@ impl Rig {
         Self::with(Settings::default())
     }
 
+    /// Returns a process in the middle of its trading day.
     pub(crate) fn with(settings: Settings) -> Self {
+        Self::on(at_noon(settings))
+    }
+
+    /// Returns a process on the trading day of its settings.
+    pub(crate) fn on(settings: Settings) -> Self {
         Self::over(Gateway::default(), settings)
     }
 

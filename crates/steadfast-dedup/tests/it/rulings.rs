@@ -18,7 +18,7 @@ const fn s(secs: u64) -> Duration {
 
 /// Returns a rig whose first order ended without certainty, and that order's number.
 async fn tainted() -> (Rig, IntentNo) {
-    let rig = Rig::with(day_with(s(7_200)));
+    let rig = Rig::on(day_with(s(7_200)));
     rig.gateway.reads([read(ReadReply::Http(500))]);
     rig.gateway.will([gw504().placed()]);
     assert_eq!(rig.place("a", ORDER).await, unresolved("no_baseline", &["o1"]));

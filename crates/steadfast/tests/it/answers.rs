@@ -10,7 +10,8 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response};
 use http_body_util::{BodyExt, Full};
-use steadfast::{Access, BoxError, Client, ClientBuilder, OrderRequest, Paths};
+use steadfast::{Access, BoxError, Client, ClientBuilder, OrderRequest, Paths, dedup::Settings};
+use steadfast_verify::noon::at_noon;
 use tokio::time::{Instant, sleep};
 use tower::Service;
 
@@ -90,7 +91,9 @@ impl Answers {
 
     pub(crate) fn builder(&self) -> ClientBuilder {
         let access = Access::token("the-api-key", "the-access-token").unwrap();
-        Client::builder("http://localhost/v2".parse().unwrap(), access).paths(Paths::public())
+        Client::builder("http://localhost/v2".parse().unwrap(), access)
+            .paths(Paths::public())
+            .order_safety(at_noon(Settings::default()))
     }
 
     pub(crate) fn client(&self) -> Client {

@@ -2,6 +2,7 @@
 
 use http::{HeaderMap, header::AGE};
 use steadfast::{ErrorKind, dedup::Settings};
+use steadfast_verify::noon::at_noon;
 
 use crate::{
     answers::{Answers, GATEWAY_TIMED_OUT, NO_DATA, list, placed, record, reply, reply_with},
@@ -95,7 +96,7 @@ async fn nothing_is_sent_again_once_an_acknowledged_order_is_listed_under_anothe
             (_, 1) => reply(200, NO_DATA),
             _ => reply(200, list(&["1", "2"].map(|id| record(id, &order("INFY-EQ"))))),
         });
-        let client = gateway.builder().order_safety(settings).build_over(gateway.clone()).unwrap();
+        let client = gateway.builder().order_safety(at_noon(settings)).build_over(gateway.clone()).unwrap();
         assert_eq!(client.place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap().order_id, "1");
         let error = client.place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap_err();
         assert_eq!((gateway.orders_sent(), error.kind()), (2, ErrorKind::InDoubt), "{error}");

@@ -18,7 +18,10 @@ use steadfast::{
     trace::call_spans,
 };
 use steadfast_sandbox::{Gateway, Sandbox};
-use steadfast_verify::probes::{Strict, Uses, drop_at_every_poll};
+use steadfast_verify::{
+    noon,
+    probes::{Strict, Uses, drop_at_every_poll},
+};
 use tokio::time::{Instant, sleep, timeout};
 use tower::{Layer, Service, ServiceExt, service_fn, util::BoxCloneSyncService};
 
@@ -197,7 +200,7 @@ async fn a_send_after_a_renewal_waits_until_the_transport_is_ready() {
     let secret = TotpSecret::new(facts.totp_secret).unwrap();
     let login = IndividualLogin::totp(sandbox.gateway(), &base, key.clone(), credentials, secret).unwrap();
     let tokens = TokenSource::builder(key, login).clock(clock).build();
-    let stack = Stack::new(base, tokens).routes(Routes::new(&Paths::public()));
+    let stack = Stack::new(base, tokens).routes(Routes::new(&Paths::public())).tracker(noon::tracker());
     let probed = Probed::new(World::around(sandbox, stack));
     assert_eq!(probed.place().await.unwrap(), 200);
     // Long enough for the next login to have another code.

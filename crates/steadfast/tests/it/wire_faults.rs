@@ -29,6 +29,7 @@ use steadfast::{
     spec::{Failure, Fate, Routes},
 };
 use steadfast_sandbox::{Fault, Sandbox};
+use steadfast_verify::noon;
 use tokio::{
     io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex},
     time::{Instant, sleep},
@@ -93,7 +94,9 @@ struct Told {
 async fn place(sandbox: &Sandbox, dial: Dial) -> Result<Told, BoxError> {
     let facts = sandbox.credentials();
     let tokens = TokenSource::fixed(ApiKey::new(facts.api_key)?, facts.access_token)?;
-    let stack = Stack::new(facts.base_url.parse()?, tokens).routes(Routes::new(&Paths::public()));
+    let stack = Stack::new(facts.base_url.parse()?, tokens)
+        .routes(Routes::new(&Paths::public()))
+        .tracker(noon::tracker());
     let dialled = Arc::new(AtomicU64::new(0));
     let far = sandbox.clone();
     let connector = service_fn(move |_: Uri| {

@@ -11,6 +11,7 @@ use steadfast::{
     spec::Routes,
 };
 use steadfast_sandbox::{Sandbox, SandboxBuilder};
+use steadfast_verify::noon;
 use tower::{ServiceExt, util::BoxCloneSyncService};
 
 type Service = BoxCloneSyncService<Request<Full<Bytes>>, Response<Full<Bytes>>, BoxError>;
@@ -31,7 +32,9 @@ impl World {
         let sandbox = sandbox.build().unwrap();
         let facts = sandbox.credentials();
         let tokens = TokenSource::fixed(ApiKey::new(facts.api_key).unwrap(), facts.access_token).unwrap();
-        let stack = Stack::new(facts.base_url.parse().unwrap(), tokens).routes(Routes::new(&Paths::public()));
+        let stack = Stack::new(facts.base_url.parse().unwrap(), tokens)
+            .routes(Routes::new(&Paths::public()))
+            .tracker(noon::tracker());
         Self::around(sandbox, settings(stack))
     }
 

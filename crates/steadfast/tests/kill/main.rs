@@ -24,6 +24,7 @@ use steadfast::{
     ext::IntentId,
 };
 use steadfast_sandbox::{Sandbox, State};
+use steadfast_verify::noon::at_noon;
 use tempfile::TempDir;
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -38,7 +39,7 @@ const ORDERS: usize = 6;
 
 /// Short, so that a doubt settles soon; the gateway of these tests applies at once or never.
 fn settings() -> Settings {
-    Settings::default()
+    at_noon(Settings::default())
         .gateway_timeout(Duration::from_millis(200))
         .lateness(Duration::from_millis(300))
         .verification_budget(Duration::from_secs(20))

@@ -13,6 +13,7 @@ use steadfast::{
     spec::{BaseUrl, PlacedOrder, Routes, WallClock},
 };
 use steadfast_sandbox::{Sandbox, SandboxBuilder};
+use steadfast_verify::noon;
 use tokio::time::Instant;
 use tower::{ServiceExt, util::BoxCloneSyncService};
 
@@ -44,7 +45,7 @@ impl World {
 
     pub(crate) fn with(wire: Wire, settings: impl FnOnce(Stack) -> Stack) -> Self {
         let tokens = TokenSource::fixed(ApiKey::new(KEY).unwrap(), TOKEN).unwrap();
-        Self::assemble(BASE, wire, settings(Stack::new(base(), tokens)))
+        Self::assemble(BASE, wire, settings(stack(base(), tokens)))
     }
 
     /// Creates a stack over a script.
@@ -60,18 +61,18 @@ impl World {
     pub(crate) fn at_with(sandbox: &Sandbox, settings: impl FnOnce(Stack) -> Stack) -> Self {
         let facts = sandbox.credentials();
         let tokens = TokenSource::fixed(ApiKey::new(facts.api_key).unwrap(), facts.access_token).unwrap();
-        Self::assemble(BASE, Wire::to(sandbox), settings(Stack::new(base(), tokens)))
+        Self::assemble(BASE, Wire::to(sandbox), settings(stack(base(), tokens)))
     }
 
     /// Creates a stack over a wire, with tokens that it fetches itself by `tokens`.
     pub(crate) fn logging_in(wire: Wire, tokens: TokenSource) -> Self {
-        Self::assemble(BASE, wire, Stack::new(base(), tokens))
+        Self::assemble(BASE, wire, stack(base(), tokens))
     }
 
     /// Creates a stack below the given base address.
     pub(crate) fn below(base: &str, wire: Wire) -> Self {
         let tokens = TokenSource::fixed(ApiKey::new(KEY).unwrap(), TOKEN).unwrap();
-        Self::assemble(base, wire, Stack::new(base.parse().unwrap(), tokens))
+        Self::assemble(base, wire, stack(base.parse().unwrap(), tokens))
     }
 
     fn assemble(base: &str, wire: Wire, stack: Stack) -> Self {
@@ -113,6 +114,11 @@ impl World {
 
 pub(crate) fn base() -> BaseUrl {
     BASE.parse().unwrap()
+}
+
+/// Returns the default stack, in the middle of a trading day.
+fn stack(base: BaseUrl, tokens: TokenSource) -> Stack {
+    Stack::new(base, tokens).tracker(noon::tracker())
 }
 
 pub(crate) fn sandbox(builder: SandboxBuilder) -> Sandbox {

@@ -11,6 +11,7 @@ use steadfast::{
     retry::{Jitter, RetryPolicy},
     spec::{Failure, Fate, msg},
 };
+use steadfast_verify::noon;
 use tower::{ServiceExt, service_fn, util::BoxCloneSyncService};
 
 use super::{
@@ -157,7 +158,7 @@ async fn the_row_holds(name: &str, signal: Signal, expected: Done, stack: fn(Box
 fn all_layers(transport: Boxed) -> Boxed {
     let tokens = TokenSource::fixed(ApiKey::new("key").unwrap(), "token").unwrap();
     let retry = RetryPolicy::default().jitter(Jitter::NONE);
-    whole(Stack::new(base(), tokens).retry(retry).service(of_any_body(transport)))
+    whole(Stack::new(base(), tokens).retry(retry).tracker(noon::tracker()).service(of_any_body(transport)))
 }
 
 #[tokio::test(start_paused = true)]
