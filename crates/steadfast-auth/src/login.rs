@@ -9,6 +9,7 @@ mod individual;
 mod oauth;
 mod policy;
 mod stored;
+mod throttled;
 mod totp;
 mod unknown_ends;
 
@@ -21,7 +22,6 @@ use std::{
 
 use secrecy::SecretString;
 
-pub(crate) use self::policy::{BETWEEN_LOGINS, LoginPolicy, Next, Refusal};
 pub use self::{
     attempt::Attempt,
     browser::{BrowserLogin, InvalidRedirect, LoginRefused, NoPaste},
@@ -34,6 +34,10 @@ pub use self::{
     stored::Stored,
     totp::TotpSecret,
     unknown_ends::UnknownEnds,
+};
+pub(crate) use self::{
+    policy::{BETWEEN_LOGINS, LoginPolicy, Next, Refusal},
+    throttled::{Throttled, ThrottledLogins},
 };
 use crate::store::Identity;
 

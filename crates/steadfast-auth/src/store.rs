@@ -19,7 +19,7 @@ pub use self::{
 pub(crate) use self::{
     failures::{BUDGET, FIRST_PAUSE, Spent},
     login_lease::{AccountStore, LoginLease},
-    record::StoredToken,
+    record::{StoredThrottled, StoredToken},
 };
 
 /// Keeps what must outlive a process: the token, and everything that limits the next login.

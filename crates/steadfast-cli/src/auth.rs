@@ -14,7 +14,7 @@ use crate::{
     secret::find,
     signal::interrupted,
     stdout::{self, print_line, print_secret},
-    summary::{ACCOUNT_BUDGET, BUDGET, recent_sessions, unknown_ends},
+    summary::{ACCOUNT_BUDGET, BUDGET, recent_sessions, throttled, unknown_ends},
 };
 
 #[derive(clap::Args)]
@@ -63,6 +63,8 @@ struct Output {
     unknown_ends: u32,
     /// What happened to the last of them.
     unknown_why: Option<String>,
+    /// Logins in a row that were answered with 429. They count as no failure; the wait for the next one grows to 5 min.
+    throttled: u32,
     /// When the next login may leave after them, in seconds since the Unix epoch.
     next_login_at: Option<u64>,
     sessions: usize,
@@ -180,6 +182,7 @@ impl Output {
             latched: summary.is_some_and(|summary| summary.latched),
             unknown_ends: summary.map_or(0, |summary| summary.unknown),
             unknown_why: summary.and_then(|summary| summary.unknown_why.clone()),
+            throttled: summary.map_or(0, |summary| summary.throttled),
             next_login_at: summary.and_then(|summary| summary.next_login_at).map(seconds),
             sessions: summary.map_or(0, recent_sessions),
             store,
@@ -211,6 +214,9 @@ impl Output {
         }
         if let Some(said) = summary.and_then(unknown_ends) {
             print_line(format_args!("unknown   {said}"));
+        }
+        if let Some(said) = summary.and_then(throttled) {
+            print_line(format_args!("limited   {said}"));
         }
         print_line(format_args!("sessions  {} of 10 in 24 hours", self.sessions));
         print_line(format_args!("store     {}", self.store));

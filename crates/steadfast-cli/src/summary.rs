@@ -30,6 +30,20 @@ pub(crate) fn unknown_ends(summary: &Summary) -> Option<String> {
     Some(said)
 }
 
+/// Describes logins that were answered with 429; `None` if there are none.
+pub(crate) fn throttled(summary: &Summary) -> Option<String> {
+    let logins = match summary.throttled {
+        0 => return None,
+        1 => "1 login was".to_owned(),
+        many => format!("{many} logins in a row were"),
+    };
+    let mut said = format!("{logins} answered with 429");
+    if let Some(next) = summary.next_login_at.filter(|next| *next > wall()) {
+        said += &format!("; the next may leave at {}, or after `auth reset`", httpdate::fmt_http_date(next));
+    }
+    Some(said)
+}
+
 /// Counts sessions opened in the last 24 hours, including those dated ahead of this machine's clock.
 pub(crate) fn recent_sessions(summary: &Summary) -> usize {
     let (now, day) = (wall(), Duration::from_secs(86_400));

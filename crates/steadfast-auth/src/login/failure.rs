@@ -36,6 +36,11 @@ pub enum LoginFailure {
 }
 
 impl LoginFailure {
+    /// True if the service answered the login with more than a 429, or its end is unknown.
+    pub(crate) fn is_answer(&self) -> bool {
+        !matches!(self, Self::RateLimited { .. } | Self::NotSent(_) | Self::NoCode(_) | Self::Store(_))
+    }
+
     /// Returns the failure's name for logs and metrics.
     #[must_use]
     pub fn as_str(&self) -> &'static str {

@@ -1,16 +1,14 @@
 use std::{collections::VecDeque, time::Duration};
 
-use super::{LoginFailure, LoginMode, unknown_ends};
+use super::{LoginFailure, LoginMode, throttled::Throttled, unknown_ends};
 use crate::{
     error::AuthErrorKind,
     store::{FIRST_PAUSE, Spent},
 };
 
-/// The pauses after a 429 and after an attempt that never left.
+/// The pauses after an attempt that never left.
 const PAUSES: [Duration; 4] =
     [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(8)];
-/// The longest `Retry-After` that counts.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
 /// The pause after the first attempt with an unknown end. More of them make it longer.
 const AFTER_UNKNOWN: Duration = FIRST_PAUSE;
 /// The pause after a denial that another login does not cure.
@@ -32,8 +30,10 @@ pub(crate) struct LoginPolicy {
     latched: bool,
     // Wrong logins of all credentials of the account since the last success.
     account: u32,
-    // 429s and attempts that never left, in a row.
+    // Attempts that never left, in a row.
     pauses: usize,
+    // Attempts that were answered with 429, in a row.
+    throttled: Throttled,
     // When the account's logins with an unknown end left, since the last success. A later wrong login replaces the last
     // of these times. Each may have been wrong, so the wait for the next login grows with them.
     unknown: VecDeque<Duration>,
@@ -74,6 +74,7 @@ impl LoginPolicy {
             latched: false,
             account: 0,
             pauses: 0,
+            throttled: Throttled::default(),
             unknown: VecDeque::new(),
             own_unknown: 0,
             why: None,
@@ -94,7 +95,8 @@ impl LoginPolicy {
         if self.is_latched() {
             return Err(Refusal { kind: AuthErrorKind::Latched, ready: None });
         }
-        Self::not_until(self.not_before.max(self.doubted_until().unwrap_or_default()), now)
+        let doubted = self.doubted_until().unwrap_or_default();
+        Self::not_until(self.not_before.max(doubted).max(self.throttled.until()), now)
     }
 
     fn not_until(at: Duration, now: Duration) -> Result<(), Refusal> {
@@ -127,6 +129,16 @@ impl LoginPolicy {
         self.spent().pause(u32::try_from(self.unknown.len()).unwrap_or(u32::MAX))
     }
 
+    /// Returns the last logins in a row that were answered with 429.
+    pub(crate) fn throttled(&self) -> Throttled {
+        self.throttled
+    }
+
+    /// As [`restore`](LoginPolicy::restore).
+    pub(crate) fn restore_throttled(&mut self, throttled: Throttled) {
+        self.throttled = throttled;
+    }
+
     /// Returns the reason of the last login with an unknown end.
     pub(crate) fn why(&self) -> Option<&str> {
         self.why.as_deref()
@@ -152,6 +164,7 @@ impl LoginPolicy {
         self.refusals = 0;
         self.account = 0;
         self.pauses = 0;
+        self.throttled = Throttled::default();
         self.unknown.clear();
         self.own_unknown = 0;
         self.why = None;
@@ -169,6 +182,9 @@ impl LoginPolicy {
     pub(crate) fn failed(&mut self, failure: &LoginFailure, mode: LoginMode, now: Duration) -> Next {
         let give_up = |kind, ready| Next::GiveUp(Refusal { kind, ready });
         self.interrupted_until = None;
+        if failure.is_answer() {
+            self.throttled = Throttled::default();
+        }
         match failure {
             // ## Attempting => (Attempting | Latched)
             //
@@ -207,10 +223,18 @@ impl LoginPolicy {
             // ## Attempting => (Attempting | Unavailable)
             //
             // The service did not look at the credentials, so no budget is spent.
+            // A program that starts again must not ask as often as it starts, so the store knows of them.
             LoginFailure::RateLimited { retry_after } => {
-                self.pause(retry_after.unwrap_or_default().min(LONGEST_RETRY_AFTER), now)
+                self.pauses = 0;
+                self.throttled = self.throttled.and(*retry_after, now);
+                let at = self.throttled.until();
+                if self.throttled.is_repeated() {
+                    Next::Again { at, other_clock: false }
+                } else {
+                    give_up(AuthErrorKind::Unavailable, Some(at))
+                }
             }
-            LoginFailure::NotSent(_) => self.pause(Duration::ZERO, now),
+            LoginFailure::NotSent(_) => self.pause(now),
             // ## Attempting => Unavailable
             //
             // An attempt that cannot be counted is not sent.
@@ -254,14 +278,14 @@ impl LoginPolicy {
         self.interrupted_until.filter(|&at| now < at && !self.is_latched())
     }
 
-    fn pause(&mut self, at_least: Duration, now: Duration) -> Next {
+    fn pause(&mut self, now: Duration) -> Next {
         let pause = PAUSES.get(self.pauses).copied();
         self.pauses += 1;
         match pause {
-            Some(pause) => Next::Again { at: now + pause.max(at_least), other_clock: false },
+            Some(pause) => Next::Again { at: now + pause, other_clock: false },
             None => {
                 self.pauses = 0;
-                self.give_up_until(now + PAUSES[3].max(at_least))
+                self.give_up_until(now + PAUSES[3])
             }
         }
     }
@@ -402,7 +426,8 @@ mod tests {
             policy.failed(&LoginFailure::RateLimited { retry_after: None }, LoginMode::Unattended, NOW);
         assert!(matches!(next, Next::GiveUp(Refusal { kind: AuthErrorKind::Unavailable, ready: Some(_) })));
         assert!(policy.may_start(NOW).is_err());
-        assert!(policy.may_start(NOW + Duration::from_secs(8)).is_ok());
+        assert!(policy.may_start(NOW + Duration::from_secs(15)).is_err());
+        assert!(policy.may_start(NOW + Duration::from_secs(16)).is_ok());
         let next = policy.failed(&LoginFailure::Refused, LoginMode::Unattended, NOW);
         assert!(matches!(next, Next::Again { .. }), "the budget is whole");
     }

@@ -26,6 +26,8 @@ pub struct Record {
     pub(crate) unknown: Vec<i64>,
     /// The reason of the last of them.
     pub(crate) unknown_why: Option<String>,
+    /// Logins in a row that were answered with 429.
+    pub(crate) throttled: Option<StoredThrottled>,
     /// The last time steps whose codes have been submitted.
     pub(crate) steps: Vec<u64>,
     /// The label of the user, whose wrong logins with all API keys are counted together in another record. If set, the
@@ -49,6 +51,17 @@ pub(crate) struct StoredToken {
     pub(crate) worked: bool,
     /// True if a program found that the service refuses it.
     pub(crate) refused: bool,
+}
+
+/// Logins in a row that were answered with 429.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StoredThrottled {
+    pub(crate) count: u32,
+    /// When the last of them was answered.
+    pub(crate) at_ms: i64,
+    /// How long the next one waits from then on.
+    pub(crate) wait_ms: u64,
 }
 
 /// A record without its secrets, for display.
@@ -76,15 +89,19 @@ pub struct Summary {
     pub unknown: u32,
     /// The reason of the last of these.
     pub unknown_why: Option<String>,
-    /// When the next login with the last used credentials may leave after them, by the service's clock; `None` if there
-    /// are none.
+    /// Logins in a row that were answered with 429. They count as no failure.
+    pub throttled: u32,
+    /// When the next login with the last used credentials may leave after these two kinds, by the service's clock;
+    /// `None` if there are none.
     pub next_login_at: Option<SystemTime>,
     /// When sessions were opened. Those of the last day count (§5).
     pub sessions: Vec<SystemTime>,
 }
 
 /// The format that this program writes.
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
+/// The version that did not know logins that were answered with 429.
+const VERSION_OF_UNKNOWN: u64 = 3;
 /// The version that counted the account's failures for each API key alone.
 const VERSION_OF_KEYS: u64 = 2;
 /// The version that held only the failures of the credentials that were used last.
@@ -109,6 +126,9 @@ struct Wire<F> {
     user: Option<String>,
     #[serde(default)]
     unknown_why: Option<String>,
+    // Not in versions 1 to 3.
+    #[serde(default)]
+    throttled: Option<StoredThrottled>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -159,6 +179,7 @@ impl Record {
             suspected_ms: self.suspected,
             user: self.user.clone(),
             unknown_why: self.unknown_why.clone(),
+            throttled: self.throttled,
         };
         // It holds only numbers and texts, so serialization cannot fail.
         serde_json::to_vec(&wire).unwrap_or_default().into()
@@ -173,7 +194,9 @@ impl Record {
         let garbled = |_| StoreError::Garbled { place: place.to_owned() };
         let Version { version } = serde_json::from_slice(bytes).map_err(garbled)?;
         let wire: Wire<Failures> = match version {
-            VERSION | VERSION_OF_KEYS => serde_json::from_slice(bytes).map_err(garbled)?,
+            VERSION | VERSION_OF_UNKNOWN | VERSION_OF_KEYS => {
+                serde_json::from_slice(bytes).map_err(garbled)?
+            }
             VERSION_OF_ONE => serde_json::from_slice::<Wire<Tried>>(bytes).map_err(garbled)?.into(),
             _ => return Err(StoreError::UnknownVersion { place: place.to_owned(), version }),
         };
@@ -196,6 +219,7 @@ impl Record {
             suspected: wire.suspected_ms,
             user: wire.user,
             unknown_why: wire.unknown_why,
+            throttled: wire.throttled,
         })
     }
 
@@ -257,8 +281,9 @@ impl Record {
         self.suspected = None;
     }
 
-    /// Clears the logins with an unknown end.
+    /// Clears the logins with an unknown end, and those that were answered with 429.
     pub(crate) fn know(&mut self) {
+        self.throttled = None;
         self.unknown.clear();
         self.unknown_why = None;
     }
@@ -278,6 +303,11 @@ impl Record {
         let (last, needs_reset) = (&self.failures.last, self.failures.account > BUDGET);
         let unknown = u32::try_from(self.unknown.len()).unwrap_or(u32::MAX);
         let pause = last.seen(self.failures.account).pause(unknown);
+        let doubted = self.unknown.iter().max().and_then(|&ms| at(ms)?.checked_add(pause));
+        let throttled = self.throttled.and_then(|last| {
+            let ended = at(last.at_ms)?;
+            ended.checked_add(Duration::from_millis(last.wait_ms))
+        });
         let token = self.token.as_ref().filter(|token| !token.secret.expose_secret().is_empty());
         Summary {
             issued_at: token.and_then(|token| at(token.issued)),
@@ -290,7 +320,8 @@ impl Record {
             needs_reset,
             unknown,
             unknown_why: self.unknown_why.clone(),
-            next_login_at: self.unknown.iter().max().and_then(|&ms| at(ms)?.checked_add(pause)),
+            throttled: self.throttled.map_or(0, |throttled| throttled.count),
+            next_login_at: doubted.max(throttled),
             sessions: self.sessions.iter().filter_map(|&ms| at(ms)).collect(),
         }
     }
@@ -310,6 +341,7 @@ impl From<Wire<Tried>> for Wire<Failures> {
             suspected_ms: wire.suspected_ms,
             user: None,
             unknown_why: None,
+            throttled: None,
         }
     }
 }
@@ -357,8 +389,8 @@ mod tests {
 
     #[test]
     fn another_version_is_told_from_a_torn_record() {
-        let version = Record::decode(br#"{"version":4,"x":1}"#, "x").unwrap_err();
-        assert!(matches!(version, StoreError::UnknownVersion { version: 4, .. }));
+        let version = Record::decode(br#"{"version":5,"x":1}"#, "x").unwrap_err();
+        assert!(matches!(version, StoreError::UnknownVersion { version: 5, .. }));
         for torn in [&b""[..], b"{}", b"{\"version\":1}", b"null", b"\xff"] {
             assert!(matches!(Record::decode(torn, "x"), Err(StoreError::Garbled { .. })));
         }

@@ -354,7 +354,7 @@ async fn an_authorization_code_survives_what_does_not_use_it_up() {
     let (source, asked) = code_exchange(&script, &clock);
     source.login().await.unwrap();
     assert_eq!(*asked.lock(), 1);
-    assert_eq!(pauses(&script), [1, 2]);
+    assert_eq!(pauses(&script), [1, 1], "the service has refused one");
     // The lost request may have used the code up.
     script.answer_with([Answer::Lost]);
     source.login().await.unwrap_err();

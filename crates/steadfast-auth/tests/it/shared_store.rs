@@ -13,8 +13,8 @@ use std::{
 use parking_lot::Mutex;
 use steadfast_auth::{
     ApiKey, AuthErrorKind, AuthHeaderLayer, Credentials, FileStore, Identity, IndividualLogin, Login,
-    MemoryStore, Record, RefreshLayer, Renewal, StoreError, StoreLease, Stored, TokenPhase, TokenSource,
-    TokenStore, TotpSecret,
+    MemoryStore, Record, RefreshLayer, Renewal, StoreError, StoreLease, Stored, Summary, TokenPhase,
+    TokenSource, TokenStore, TotpSecret,
 };
 use steadfast_spec::BaseUrl;
 use tokio::time::Instant;
@@ -338,6 +338,67 @@ async fn t21_unknown_ends_wait_longer_and_longer_over_all_processes() {
         tokio::time::sleep(hours(24)).await;
         source("key-a", "p").login().await.unwrap();
         assert_eq!(store.summary_of(&identity).await.unwrap().unwrap().unknown, 0);
+    }
+}
+
+/// Regression: a program that starts again asked every half minute, for ever, and no store knew of it.
+#[tokio::test(start_paused = true)]
+async fn logins_answered_with_429_wait_longer_and_longer_over_all_processes() {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = Clock::new();
+    let logins = Script::new(&clock, [Answer::Status(429)]);
+    let source = |password: &str| with_key(directory.path(), &clock, &logins, "key-a", password);
+    // A supervisor restarts the program for three hours.
+    for _ in 0..3 * 360 {
+        let error = source("p").login().await.unwrap_err();
+        assert_eq!(error.kind(), AuthErrorKind::Unavailable);
+        assert!(error.ready_at().is_some_and(|at| at <= Instant::now() + secs(300)), "no latch");
+        tokio::time::sleep(secs(10)).await;
+    }
+    // Twelve an hour; half minutes would make 360.
+    assert!((36..=45).contains(&logins.count()), "{}", logins.count());
+    let said = format!("{:?}", source("p").login().await.unwrap_err());
+    assert!(said.contains("logins in a row were answered with 429; the next may leave at"), "{said}");
+
+    // Nothing of it counts as a wrong password, and the wait is over five minutes after the last.
+    let summary = summary_in(directory.path()).await;
+    assert!(summary.throttled > 30 && summary.next_login_at.is_some());
+    assert_eq!((summary.failures, summary.failures_of_credentials, summary.unknown), (0, 0, 0));
+    assert!(!summary.latched);
+    logins.answer_with([Answer::Token("one")]);
+    tokio::time::sleep(secs(300)).await;
+    source("p").login().await.unwrap();
+    assert_eq!(summary_in(directory.path()).await.throttled, 0);
+}
+
+/// Returns the content of the one store of an API key in the directory.
+async fn summary_in(directory: &Path) -> Summary {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let is_record = |path: &std::path::PathBuf| {
+        path.file_name().unwrap().to_string_lossy().starts_with("auth-")
+            && path.extension().is_some_and(|extension| extension == "json")
+    };
+    let path = entries.into_iter().find(is_record).unwrap();
+    FileStore::open(path).unwrap().summary().await.unwrap().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reset_and_an_hour_without_a_login_forget_the_429s() {
+    let clock = Clock::new();
+    for forget in [true, false] {
+        let store = MemoryStore::new();
+        let logins = Script::new(&clock, [Answer::Status(429)]);
+        process(&clock, &logins, store.clone()).login().await.unwrap_err();
+        assert_eq!((logins.count(), store.summary().await.unwrap().unwrap().throttled), (5, 5));
+        process(&clock, &logins, store.clone()).login().await.unwrap_err();
+        assert_eq!(logins.count(), 5);
+        if forget {
+            store.reset().await.unwrap();
+        } else {
+            tokio::time::sleep(hours(1) + secs(1)).await;
+        }
+        process(&clock, &logins, store.clone()).login().await.unwrap_err();
+        assert_eq!((logins.count(), store.summary().await.unwrap().unwrap().throttled), (10, 5));
     }
 }
 

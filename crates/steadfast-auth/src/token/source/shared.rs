@@ -20,7 +20,7 @@ use super::{
 use crate::{
     cause::Evidence,
     error::{AuthError, AuthErrorKind},
-    login::{AnyLogin, Grant, LoginFailure, LoginMode, Refusal, UnknownEnds},
+    login::{AnyLogin, Grant, LoginFailure, LoginMode, Refusal, ThrottledLogins, UnknownEnds},
     secret::{ApiKey, InvalidSecret},
     skew::{SkewEstimator, date_ms, unix_ms},
     store::{AccountStore, Identity, MemoryStore},
@@ -272,6 +272,14 @@ impl Shared {
         })
     }
 
+    /// Returns the logins that were answered with 429 if the next login waits because of them; `None` otherwise.
+    fn throttled(&self, refusal: Refusal, state: &State) -> Option<ThrottledLogins> {
+        let throttled = state.token.policy.throttled();
+        let ready = refusal.ready.filter(|at| throttled.count > 0 && *at == throttled.until())?;
+        let wait = ready.saturating_sub(self.now().elapsed);
+        Some(ThrottledLogins { count: throttled.count, next: self.clock.now().checked_add(wait) })
+    }
+
     /// Returns the error for a request that gets neither a token nor a login.
     fn why_not(&self, refusal: Refusal) -> AuthError {
         self.explain(refusal, &self.flight.lock())
@@ -287,9 +295,10 @@ impl Shared {
                 last.clone()
             }
             _ if refusal.kind == AuthErrorKind::Rejected => error.with_causes(self.evidence(state).rank()),
-            _ => match self.unknown_ends(refusal, state) {
-                Some(ends) => error.with_source(ends),
-                None => error,
+            _ => match (self.throttled(refusal, state), self.unknown_ends(refusal, state)) {
+                (Some(throttled), _) => error.with_source(throttled),
+                (None, Some(ends)) => error.with_source(ends),
+                (None, None) => error,
             },
         }
     }

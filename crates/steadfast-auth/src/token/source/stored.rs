@@ -9,10 +9,10 @@ use super::{
 };
 use crate::{
     error::{AuthError, AuthErrorKind},
-    login::{Grant, LoginFailure},
+    login::{Grant, LoginFailure, Throttled},
     secret::InvalidSecret,
     skew::unix_ms,
-    store::{Damaged, LoginLease, Record, Spent, StoreError, StoredToken},
+    store::{Damaged, LoginLease, Record, Spent, StoreError, StoredThrottled, StoredToken},
     token::{
         Token,
         state::{Adopted, Now},
@@ -146,10 +146,16 @@ impl Shared {
             _ => {}
         };
         let unsent = matches!(failure, LoginFailure::NotSent(_) | LoginFailure::Store(_));
-        let (unknown, why, sessions, suspected) = self.with_token(|token, now| {
+        let (unknown, why, throttled, sessions, suspected) = self.with_token(|token, now| {
             let unknown: Vec<i64> = token.policy.unknown().map(|at| now.wall_at(at)).collect();
             let suspected = token.suspected().map(|at| now.wall_at(at));
-            (unknown, token.policy.why().map(str::to_owned), token.session_times(), suspected)
+            let last = Some(token.policy.throttled()).filter(|throttled| throttled.count > 0);
+            let throttled = last.map(|throttled| StoredThrottled {
+                count: throttled.count,
+                at_ms: now.wall_at(throttled.at),
+                wait_ms: u64::try_from(throttled.wait.as_millis()).unwrap_or(u64::MAX),
+            });
+            (unknown, token.policy.why().map(str::to_owned), throttled, token.session_times(), suspected)
         });
         let (own, resets, forgiven, unsaved) = {
             let state = self.flight.lock();
@@ -173,6 +179,7 @@ impl Shared {
             }
             record.unknown.clone_from(&unknown);
             record.unknown_why.clone_from(&why);
+            record.throttled = throttled;
             record.sessions.clone_from(&sessions);
             record.suspected = record.suspected.max(suspected);
         });
@@ -317,6 +324,10 @@ impl State {
         let mut unknown: VecDeque<_> = record.unknown.iter().map(elapsed).collect();
         unknown.make_contiguous().sort_unstable();
         let mut why = record.unknown_why.clone();
+        let throttled = record.throttled.map(|last| {
+            let wait = Duration::from_millis(last.wait_ms);
+            Throttled::stored(last.count, elapsed(&last.at_ms), wait, now.elapsed)
+        });
         let policy = &mut self.token.policy;
         let was_latched = policy.is_latched();
         // Failures that could not be written count in addition to those in the store.
@@ -330,6 +341,12 @@ impl State {
                 unknown = policy.unknown().collect();
                 why = policy.why().map(str::to_owned);
             }
+        }
+        // One that could not be written is known here alone.
+        let known = policy.throttled();
+        let throttled = throttled.unwrap_or_default();
+        if !self.unsaved || throttled.until() > known.until() {
+            policy.restore_throttled(throttled);
         }
         policy.restore(spent, unknown, now.elapsed);
         policy.restore_why(why);
