@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use steadfast_dedup::OrderEvent;
+use steadfast_dedup::{AccountMode, OrderEvent, Settings};
 use steadfast_spec::{
     Endpoint, Route,
     ext::{self, Stamp},
@@ -110,6 +110,20 @@ async fn o06_shifted_answers_are_told_and_the_right_orders_found() {
         let right = [(0, "o1"), (1, "o2"), (2, "o3")].map(|(n, id)| (n, id.to_owned()));
         assert_eq!(found(&rig), right);
         assert_eq!(rig.gateway.posts(), 3);
+        rig.check();
+    }
+}
+
+/// In a shared account, no order that is left over tells of it: another may be a stranger's.
+#[tokio::test(start_paused = true)]
+async fn o06_answers_shifted_through_other_instruments_are_told_in_a_shared_account() {
+    for forms in [[order(3), order(5), tcs(7)], [order(3), tcs(7), order(5)], [sell(3), order(5), order(7)]] {
+        let rig = Rig::with(Settings::default().account_mode(AccountMode::Shared));
+        let orders: Vec<_> = forms.into_iter().zip(["o2", "o3", "o1"]).collect();
+        place_all(&rig, &orders).await;
+        sleep(s(70)).await;
+        assert_eq!(taken_away(&rig), [(0, "o2"), (1, "o3"), (2, "o1")].map(|(n, id)| (n, id.to_owned())));
+        assert_eq!((rig.gateway.posts(), uncalibrated(&rig)), (3, vec![]));
         rig.check();
     }
 }
