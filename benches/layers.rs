@@ -18,13 +18,14 @@ use parking_lot::Mutex;
 use steadfast::{
     BaseUrl, BoxError, Stack,
     auth::{ApiKey, AuthHeaderLayer, RefreshLayer, TokenSource},
+    call::Routes,
     deadline::DeadlineLayer,
     dedup::{DedupLayer, OrderTracker, SendGuardLayer, Settings},
     ext::Stamp,
     limit::{Quota, ZoneLimiter},
     retry::{AttemptTimeoutLayer, ClassifyLayer, RetryPolicy},
     route::RouteLayer,
-    spec::{Routes, zones},
+    spec::zones,
     trace::call_spans,
 };
 use steadfast_verify::peers::{Governor, TowerResilience, rate_limits};

@@ -15,8 +15,8 @@ use http_body_util::Full;
 use steadfast::{
     BoxError, Paths, Stack,
     auth::{ApiKey, TokenSource},
+    call::Routes,
     deadline::DeadlineLayer,
-    spec::Routes,
 };
 use steadfast_sandbox::{Body, Credentials, NoAnswer};
 use steadfast_verify::peers::TowerResilience;

@@ -14,11 +14,11 @@ use http_body_util::Full;
 use steadfast::{
     BaseUrl, BoxError,
     auth::{ApiKey, AuthHeaderLayer, RefreshLayer, TokenSource},
+    call::Routes,
     deadline::DeadlineLayer,
     limit::ZoneLimiter,
     retry::{AttemptTimeoutLayer, ClassifyLayer, Jitter, RetryPolicy},
     route::RouteLayer,
-    spec::Routes,
 };
 use steadfast_sandbox::Sandbox;
 use tower::{ServiceBuilder, ServiceExt, limit::ConcurrencyLimitLayer};

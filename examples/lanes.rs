@@ -13,8 +13,8 @@ use http_body_util::Full;
 use steadfast::{
     BoxError, Paths, Stack,
     auth::{ApiKey, TokenSource},
+    call::Routes,
     limit::{Lane, ZoneLimiter},
-    spec::Routes,
 };
 use steadfast_sandbox::Sandbox;
 use tokio::time::{Instant, sleep};

@@ -13,8 +13,9 @@ use http_body_util::Full;
 use steadfast::{
     BoxError, Stack,
     auth::{ApiKey, TokenSource},
+    call::Routes,
     limit::{Profile, Quota, SECOND, Scope, Zone, ZoneLimiter},
-    spec::{Endpoint, Routes},
+    spec::Endpoint,
 };
 use steadfast_sandbox::Sandbox;
 use tower::ServiceExt;

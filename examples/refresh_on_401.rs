@@ -15,7 +15,7 @@ use http_body_util::Full;
 use steadfast::{
     BaseUrl, BoxError, Stack,
     auth::{ApiKey, Credentials, IndividualLogin, TokenSource, TotpSecret},
-    spec::WallClock,
+    call::WallClock,
 };
 use steadfast_sandbox::Sandbox;
 use tokio::time::{Instant, sleep};
@@ -27,7 +27,7 @@ const NIGHT: &str = "[[fault]]\nname = 'auth.all-tokens-revoked'\nendpoint = 'or
 async fn main() -> Result<(), BoxError> {
     let start = Instant::now();
     let clock = WallClock::new(move || UNIX_EPOCH + Duration::from_secs(1_800_000_000) + start.elapsed());
-    let sandbox = Sandbox::builder().wall_clock(clock.clone()).script(NIGHT)?.build()?;
+    let sandbox = Sandbox::builder().wall_clock(clock.now()).script(NIGHT)?.build()?;
     let facts = sandbox.credentials();
     let base: BaseUrl = facts.base_url.parse()?;
 

@@ -1,9 +1,7 @@
 use http::StatusCode;
 use serde_json::{Map, Value};
-use steadfast_spec::{
-    Endpoint, Envelope, EnvelopeError, FieldNames, Outcome, Peek, PlacedOrder, TokenRecord, outcome_of,
-    parse_order_list,
-};
+use steadfast_call::{Outcome, Peek, outcome_of};
+use steadfast_spec::{Endpoint, Envelope, EnvelopeError, FieldNames, PlacedOrder, TokenRecord, parse_order_list};
 
 /// Reads a response body with every reader of bodies.
 ///

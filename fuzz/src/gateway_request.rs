@@ -28,15 +28,14 @@ pub fn gateway_request(data: &[u8]) {
 
 async fn send_all(data: &[u8]) {
     let epoch = std::time::UNIX_EPOCH + Duration::from_secs(1_790_000_000);
-    let clock = steadfast_spec::WallClock::new(move || epoch);
-    let mut sandbox = Sandbox::builder().seed(1).wall_clock(clock.clone()).build().expect("a sandbox");
+    let mut sandbox = Sandbox::builder().seed(1).wall_clock(epoch).build().expect("a sandbox");
     let mut data = data;
     if let Some(rest) = data.strip_prefix(b"!") {
         let (fault, rest) = line(rest);
         data = rest;
         let fault = String::from_utf8_lossy(fault);
         let (name, rate) = fault.split_once('=').unwrap_or((&fault, "1"));
-        let builder = Sandbox::builder().seed(1).wall_clock(clock);
+        let builder = Sandbox::builder().seed(1).wall_clock(epoch);
         if let Ok(builder) = builder.fault(name, rate.parse().unwrap_or(f64::NAN)) {
             sandbox = builder.build().expect("a sandbox");
         }

@@ -14,7 +14,7 @@ use steadfast::{
     },
     ext::{Account, IntentId},
 };
-use steadfast_spec::{Outcome, Resend};
+use steadfast_call::{Outcome, Resend};
 
 const PATH: &str = "orders.journal";
 

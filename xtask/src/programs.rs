@@ -12,9 +12,10 @@ use crate::workspace::Workspace;
 
 /// The simulator, and the crates whose tests search. Always all of them together: fewer would have other features of their
 /// dependencies, and build those once more.
-const PACKAGES: [&str; 9] = [
+const PACKAGES: [&str; 10] = [
     "steadfast",
     "steadfast-auth",
+    "steadfast-call",
     "steadfast-cli",
     "steadfast-dedup",
     "steadfast-limit",

@@ -4,7 +4,7 @@ use http::{Uri, uri::Scheme};
 
 /// Why a request was not sent: its header would expose a secret, or there is no usable token.
 ///
-/// Found as the source of a [`Failure`](steadfast_spec::Failure) that is a refusal.
+/// Found as the source of a [`Failure`](steadfast_call::Failure) that is a refusal.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RefusedHeader {
@@ -29,7 +29,7 @@ impl fmt::Display for RefusedHeader {
     }
 }
 
-steadfast_spec::debug_in_one_line!(RefusedHeader);
+steadfast_call::debug_in_one_line!(RefusedHeader);
 
 impl Error for RefusedHeader {}
 

@@ -1,6 +1,6 @@
 use std::{error::Error, fmt, sync::Arc};
 
-use steadfast_spec::{BoxError, causes, one_line};
+use steadfast_call::{BoxError, causes, one_line};
 use tokio::time::Instant;
 
 use crate::cause::Cause;

@@ -48,9 +48,9 @@
 //!
 //! # Time
 //!
-//! Tokens age by the boot clock, which runs on in a suspended machine ([`BootClock`](steadfast_spec::BootClock)), from
+//! Tokens age by the boot clock, which runs on in a suspended machine ([`BootClock`](steadfast_call::BootClock)), from
 //! the instant *before* the login was sent. So setting the wall clock neither ends a token nor keeps one alive. The
-//! wall clock ([`WallClock`](steadfast_spec::WallClock)) is used where there is no boot clock, for the age of a token
+//! wall clock ([`WallClock`](steadfast_call::WallClock)) is used where there is no boot clock, for the age of a token
 //! taken over from a store, and to decide whether a refused token was too old. Token times and the time steps of
 //! one-time codes are in the service's time, which [`SkewEstimator`] learns from `Date` headers. Pauses and limits are
 //! monotonic. The clock offset is not stored: clocks are most often set around the start of a process, and an outdated

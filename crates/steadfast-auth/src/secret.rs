@@ -109,7 +109,7 @@ impl fmt::Display for InvalidSecret {
     }
 }
 
-steadfast_spec::debug_in_one_line!(InvalidSecret);
+steadfast_call::debug_in_one_line!(InvalidSecret);
 
 impl Error for InvalidSecret {}
 

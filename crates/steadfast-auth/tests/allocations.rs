@@ -15,10 +15,11 @@ use http::{HeaderValue, Request, Response, header::ACCEPT};
 use http_body_util::Full;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use steadfast_auth::{ApiKey, AuthHeaderLayer, RefreshLayer, TokenSource};
-use steadfast_spec::{
-    Endpoint, Outcome, Route,
+use steadfast_call::{
+    Outcome, Route,
     ext::{self, Stamp},
 };
+use steadfast_spec::Endpoint;
 use tokio_test::task;
 use tower::{Layer, Service, ServiceExt};
 

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use steadfast::spec::WallClock;
+use steadfast::call::WallClock;
 
 /// Returns the machine's wall clock.
 pub(crate) fn wall() -> SystemTime {

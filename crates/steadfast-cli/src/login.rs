@@ -6,7 +6,7 @@ mod progress;
 use serde::Serialize;
 use steadfast::{
     auth::{AuthError, AuthErrorKind, FileStore, LoginFailure, Status, Summary, TokenSource, TokenStore},
-    spec::{causes, one_line},
+    call::{causes, one_line},
 };
 
 use self::{

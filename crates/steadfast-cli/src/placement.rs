@@ -7,7 +7,8 @@ use steadfast::{
     ext::{IntentId, Stamp},
     retry::AttemptTrail,
 };
-use steadfast_spec::{Envelope, PlacedOrder, find_cause};
+use steadfast_call::find_cause;
+use steadfast_spec::{Envelope, PlacedOrder};
 
 /// The request header with a call's name for the sandbox's ground truth.
 pub(crate) const INTENT: HeaderName = HeaderName::from_static("x-test-intent");

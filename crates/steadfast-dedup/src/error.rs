@@ -1,6 +1,7 @@
 use std::{error::Error, fmt, path::PathBuf};
 
-use steadfast_spec::{BoxError, InvalidOrder, MalformedForm, find_cause};
+use steadfast_call::{BoxError, find_cause};
+use steadfast_spec::{InvalidOrder, MalformedForm};
 
 use crate::{journal::JournalError, protocol::resolution::Unresolved};
 
@@ -30,7 +31,7 @@ impl fmt::Display for InDoubt {
     }
 }
 
-steadfast_spec::debug_in_one_line!(InDoubt);
+steadfast_call::debug_in_one_line!(InDoubt);
 
 impl Error for InDoubt {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
@@ -113,7 +114,7 @@ impl fmt::Display for NotRepeated {
     }
 }
 
-steadfast_spec::debug_in_one_line!(NotRepeated);
+steadfast_call::debug_in_one_line!(NotRepeated);
 
 impl Error for NotRepeated {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
@@ -153,7 +154,7 @@ impl fmt::Display for OrderRefused {
     }
 }
 
-steadfast_spec::debug_in_one_line!(OrderRefused);
+steadfast_call::debug_in_one_line!(OrderRefused);
 
 impl Error for OrderRefused {
     fn source(&self) -> Option<&(dyn Error + 'static)> {

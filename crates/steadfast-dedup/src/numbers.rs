@@ -1,4 +1,4 @@
-use steadfast_spec::ext;
+use steadfast_call::ext;
 
 /// A position in the sequence in which a protocol learnt things.
 ///

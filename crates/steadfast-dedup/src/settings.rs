@@ -4,7 +4,8 @@ mod described;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use steadfast_spec::{BootClock, Clocks, FieldNames, OrderType, WallClock};
+use steadfast_call::{BootClock, Clocks, WallClock};
+use steadfast_spec::{FieldNames, OrderType};
 
 use crate::{
     numbers::TradingDay,

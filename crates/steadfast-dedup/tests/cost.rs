@@ -19,11 +19,12 @@ use http::{Request, Response};
 use http_body::Body;
 use http_body_util::Full;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-use steadfast_dedup::{DedupLayer, OrderTracker, SendGuardLayer};
-use steadfast_spec::{
-    Endpoint, Outcome, Route,
+use steadfast_call::{
+    Outcome, Route,
     ext::{self, Stamp},
 };
+use steadfast_dedup::{DedupLayer, OrderTracker, SendGuardLayer};
+use steadfast_spec::Endpoint;
 use tokio::time::Instant;
 use tower::{Layer, Service};
 

@@ -28,11 +28,12 @@ use http::{Method, Request, Response};
 use http_body::Body;
 use http_body_util::Full;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-use steadfast_dedup::{DedupLayer, OrderTracker, SendGuardLayer, Settings, Unresolved};
-use steadfast_spec::{
-    Endpoint, Outcome, Resend, Route,
+use steadfast_call::{
+    Outcome, Resend, Route,
     ext::{self, Stamp},
 };
+use steadfast_dedup::{DedupLayer, OrderTracker, SendGuardLayer, Settings, Unresolved};
+use steadfast_spec::Endpoint;
 use steadfast_verify::noon::at_noon;
 use tower::{Layer, Service, ServiceExt};
 

@@ -1,10 +1,11 @@
 use std::{error::Error, fmt, io, path::PathBuf, time::Duration};
 
-use steadfast_spec::{Lane, Zone, file::NotOwn};
+use steadfast_call::{Lane, file::NotOwn};
+use steadfast_spec::Zone;
 
 /// The limiter refused a request: nothing was sent or spent, and an immediate retry is useless.
 ///
-/// The layer returns it inside a refused [`Failure`](steadfast_spec::Failure), which no layer retries.
+/// The layer returns it inside a refused [`Failure`](steadfast_call::Failure), which no layer retries.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -79,7 +80,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-steadfast_spec::debug_in_one_line!(Refusal);
+steadfast_call::debug_in_one_line!(Refusal);
 
 impl Error for Refusal {}
 
@@ -203,7 +204,7 @@ impl fmt::Display for InvalidLimiter {
     }
 }
 
-steadfast_spec::debug_in_one_line!(InvalidLimiter);
+steadfast_call::debug_in_one_line!(InvalidLimiter);
 
 impl Error for InvalidLimiter {}
 

@@ -5,7 +5,7 @@ use std::{
 
 use http::{Request, Response, StatusCode};
 use pin_project_lite::pin_project;
-use steadfast_spec::{BoxError, Failure, Fate, RetryAfter};
+use steadfast_call::{BoxError, Failure, Fate, RetryAfter};
 use tokio::time::Instant;
 use tower_service::Service;
 

@@ -40,7 +40,7 @@ use crate::{
 ///
 /// Outside of it: every layer that may send a request more than once, so that every physical send takes a permit.
 /// Inside: layers whose result must be fresh when the request leaves, such as the token, and the transport. A debug
-/// build panics at a wrong [order](steadfast_spec::ext::Place).
+/// build panics at a wrong [order](steadfast_call::ext::Place).
 ///
 /// # Clone
 ///

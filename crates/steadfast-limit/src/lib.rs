@@ -12,7 +12,7 @@
 //! ```
 //! use http::{Request, Response};
 //! use steadfast_limit::{BoxError, Zone, ZoneLimiter};
-//! use steadfast_spec::{Failure, ext};
+//! use steadfast_call::{Failure, ext};
 //! use tower::{Service, ServiceBuilder, ServiceExt, service_fn};
 //!
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -58,7 +58,7 @@
 //!    end where it is [true](RateLimitLayer::ends_dropped_calls). Cancels and verifications are held back for a
 //!    window only, and by a request without an answer yet for three seconds and a window: getting out of a position
 //!    comes before a 429, above all at a gateway that hangs ([`Builder::strict_critical`] changes that). A request
-//!    that left and was [not processed](steadfast_spec::Fate::Unprocessed) may have been counted, so it is held as
+//!    that left and was [not processed](steadfast_call::Fate::Unprocessed) may have been counted, so it is held as
 //!    after a reset.
 //! 6. **Lanes.** A freed slot goes to the highest waiting [`Lane`], and within a lane to the first come. Priority
 //!    alone is not enough: uncontested polls would spend the minute's quota in 40 seconds. So the lower lanes leave
@@ -147,7 +147,8 @@ mod schedules;
 mod service;
 mod shell;
 
-pub use steadfast_spec::{BoxError, Lane, Scope, Zone, ext::Account};
+pub use steadfast_call::{BoxError, Lane, ext::Account};
+pub use steadfast_spec::{Scope, Zone};
 
 pub use crate::{
     core::{

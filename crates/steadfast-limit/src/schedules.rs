@@ -17,7 +17,8 @@ use shuttle::{
     thread,
 };
 
-use steadfast_spec::{Lane, Scope, Zone};
+use steadfast_call::Lane;
+use steadfast_spec::{Scope, Zone};
 
 use crate::{
     core::{

@@ -6,10 +6,11 @@ use std::{
 };
 
 use http::{Request, Response, header::HOST};
-use steadfast_spec::{
-    BoxError, Lane, Routes, Zone,
+use steadfast_call::{
+    BoxError, Lane, Routes,
     ext::{self, Stamped},
 };
+use steadfast_spec::Zone;
 use tokio::time::Instant;
 use tower_service::Service;
 

@@ -1,12 +1,12 @@
 use std::{error::Error, fmt, time::Duration};
 
-use steadfast_spec::{BoxError, Failure, Fate, find_cause};
+use steadfast_call::{BoxError, Failure, Fate, find_cause};
 
 use crate::{rules::StopReason, trail::AttemptTrail};
 
 /// One send did not end within its time.
 ///
-/// It is the source of a [`Failure`](steadfast_spec::Failure) that says whether anything had left.
+/// It is the source of a [`Failure`](steadfast_call::Failure) that says whether anything had left.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct AttemptTimedOut {
     after: Duration,
@@ -30,13 +30,13 @@ impl fmt::Display for AttemptTimedOut {
     }
 }
 
-steadfast_spec::debug_in_one_line!(AttemptTimedOut);
+steadfast_call::debug_in_one_line!(AttemptTimedOut);
 
 impl Error for AttemptTimedOut {}
 
 /// The body of an answer paused for longer than the idle timeout.
 ///
-/// It is the source of a [`Failure`](steadfast_spec::Failure).
+/// It is the source of a [`Failure`](steadfast_call::Failure).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct BodyStalled {
     idle: Duration,
@@ -60,7 +60,7 @@ impl fmt::Display for BodyStalled {
     }
 }
 
-steadfast_spec::debug_in_one_line!(BodyStalled);
+steadfast_call::debug_in_one_line!(BodyStalled);
 
 impl Error for BodyStalled {}
 
@@ -118,7 +118,7 @@ impl fmt::Display for RetriesEnded {
     }
 }
 
-steadfast_spec::debug_in_one_line!(RetriesEnded);
+steadfast_call::debug_in_one_line!(RetriesEnded);
 
 impl Error for RetriesEnded {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
@@ -128,7 +128,7 @@ impl Error for RetriesEnded {
 
 #[cfg(test)]
 mod tests {
-    use steadfast_spec::{Outcome, Resend};
+    use steadfast_call::{Outcome, Resend};
 
     use super::*;
     use crate::trail::Attempt;

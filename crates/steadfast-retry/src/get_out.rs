@@ -48,7 +48,7 @@ impl Rules {
 
 #[cfg(test)]
 mod tests {
-    use steadfast_spec::Outcome;
+    use steadfast_call::Outcome;
 
     use super::*;
     use crate::{jitter::Jitter, schedule::Schedule, table::Ending};

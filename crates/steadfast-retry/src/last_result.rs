@@ -1,7 +1,7 @@
 use std::fmt;
 
 use http::Response;
-use steadfast_spec::{
+use steadfast_call::{
     BoxError, Class, Failure, Outcome, RetryAfter,
     ext::{self, Stamped},
     outcome_of_status,

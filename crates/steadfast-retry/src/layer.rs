@@ -7,7 +7,7 @@ use std::{
 use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
-use steadfast_spec::{BoxError, ext::Place};
+use steadfast_call::{BoxError, ext::Place};
 use tower::retry;
 use tower_layer::Layer;
 use tower_service::Service;

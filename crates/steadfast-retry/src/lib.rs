@@ -16,7 +16,7 @@
 //!
 //! use http_body_util::Full;
 //! use steadfast_retry::{AttemptTimeoutLayer, ClassifyLayer, Jitter, RetryPolicy};
-//! use steadfast_spec::{Outcome, ext::Stamp};
+//! use steadfast_call::{Outcome, ext::Stamp};
 //! use tokio::time::Instant;
 //! use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
 //!
@@ -113,4 +113,4 @@ pub use crate::{
     },
     trail::{Attempt, AttemptTrail},
 };
-pub use steadfast_spec::ext::{ResendCount, Sends};
+pub use steadfast_call::ext::{ResendCount, Sends};

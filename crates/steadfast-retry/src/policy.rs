@@ -2,7 +2,7 @@ use std::{fmt, ops::RangeInclusive, sync::Arc, time::Duration};
 
 use http::{Extensions, Response, StatusCode};
 use http_body::Body;
-use steadfast_spec::{
+use steadfast_call::{
     BoxError, Class, Lane,
     ext::{self, ResendCount},
 };
@@ -25,9 +25,9 @@ use crate::{
 
 /// Repeats requests that are certainly safe to repeat; the policy of a [`RetryLayer`](crate::RetryLayer).
 ///
-/// 1. Whether a request may be repeated follows from its [`Class`] and the [`Outcome`](steadfast_spec::Outcome) of
+/// 1. Whether a request may be repeated follows from its [`Class`] and the [`Outcome`](steadfast_call::Outcome) of
 ///    the send. [`may_repeat`] is the whole table, with one exception: a request whose refusal no list could refute
-///    ([`Route::is_unverifiable`](steadfast_spec::Route::is_unverifiable)) is not repeated after a 429. An answer
+///    ([`Route::is_unverifiable`](steadfast_call::Route::is_unverifiable)) is not repeated after a 429. An answer
 ///    that no layer has classified is judged by its status.
 /// 2. The time follows from [`Rules`]: 1, 2, 4 and 8 s by default, longer if the answer asks for it. There is no
 ///    repeat if it would come too late for the call's [`Deadline`](ext::Deadline) or [`SendBy`](ext::SendBy). A
@@ -71,7 +71,7 @@ use crate::{
 /// Outside the layers that must run for each send: permits, headers, guards, [`Classify`](crate::Classify). Inside
 /// the layer that resolves orders in doubt. Two policies in one stack do not multiply each other's repeats, but only
 /// the inner one is needed. A timeout further out would drop an order whose outcome is unknown. A debug build panics
-/// at a wrong [order](steadfast_spec::ext::Place).
+/// at a wrong [order](steadfast_call::ext::Place).
 ///
 /// # Clone
 ///

@@ -1,7 +1,7 @@
 use std::{fmt, ops::RangeInclusive, time::Duration};
 
 use http::StatusCode;
-use steadfast_spec::Class;
+use steadfast_call::Class;
 
 use crate::{
     jitter::{Jitter, share},
@@ -171,7 +171,7 @@ impl Rules {
 
 #[cfg(test)]
 mod tests {
-    use steadfast_spec::{Outcome, Resend};
+    use steadfast_call::{Outcome, Resend};
 
     use super::*;
 

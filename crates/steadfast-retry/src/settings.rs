@@ -9,7 +9,7 @@ use rand_chacha::{
     ChaCha8Rng,
     rand_core::{Rng, SeedableRng},
 };
-use steadfast_spec::ext::{self, Stamp};
+use steadfast_call::ext::{self, Stamp};
 use tokio::time::Instant;
 use tower::retry::budget::Budget;
 

@@ -5,7 +5,7 @@ use std::{
 };
 
 use http::{Request, request};
-use steadfast_spec::{
+use steadfast_call::{
     Routes, Spare,
     ext::{Route, Stamp},
 };

@@ -1,5 +1,5 @@
 use http::StatusCode;
-use steadfast_spec::{Class, Outcome, Resend};
+use steadfast_call::{Class, Outcome, Resend};
 
 /// How one send ended, in the terms of the table of repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

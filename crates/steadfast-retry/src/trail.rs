@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use http::StatusCode;
-use steadfast_spec::Outcome;
+use steadfast_call::Outcome;
 
 /// One send of a call, and the delay after it.
 #[derive(Clone, Debug, PartialEq, Eq)]

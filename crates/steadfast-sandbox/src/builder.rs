@@ -1,9 +1,9 @@
 use std::{
     net::IpAddr,
-    time::{Duration, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use steadfast_spec::{Paths, WallClock, Zone};
+use steadfast_spec::{Paths, Zone};
 
 use crate::{
     enforce::{GatewayClock, Kind},
@@ -20,7 +20,7 @@ use crate::{
 pub struct SandboxBuilder {
     settings: Settings,
     plan: Plan,
-    wall_clock: WallClock,
+    wall_clock: Option<SystemTime>,
     whitelist: Option<Vec<IpAddr>>,
     quota_clock: Option<GatewayClock>,
 }
@@ -32,9 +32,9 @@ impl SandboxBuilder {
         self
     }
 
-    /// Sets the wall clock at the start; default the machine's.
-    pub fn wall_clock(mut self, clock: WallClock) -> Self {
-        self.wall_clock = clock;
+    /// Sets the wall-clock time at the start; default the machine's.
+    pub fn wall_clock(mut self, start: SystemTime) -> Self {
+        self.wall_clock = Some(start);
         self
     }
 
@@ -218,8 +218,8 @@ impl SandboxBuilder {
         if least > most {
             return Err(InvalidSandbox::LateBy);
         }
-        let epoch =
-            self.wall_clock.now().duration_since(UNIX_EPOCH).map_err(|_| InvalidSandbox::WallClock)?;
+        let start = self.wall_clock.unwrap_or_else(machine_time);
+        let epoch = start.duration_since(UNIX_EPOCH).map_err(|_| InvalidSandbox::WallClock)?;
         let clock = self.quota_clock.unwrap_or_else(|| GatewayClock::new().epoch(epoch));
         let settings = Settings { clock, ..self.settings };
         let sandbox = Sandbox::new(Engine::new(settings, self.plan, epoch));
@@ -229,6 +229,14 @@ impl SandboxBuilder {
         }
         Ok(sandbox)
     }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the gateway's clock, which shares nothing with that of the client"
+)]
+fn machine_time() -> SystemTime {
+    SystemTime::now()
 }
 
 /// Why a sandbox cannot be built.

@@ -6,7 +6,7 @@ use std::{
 
 use http::{Method, StatusCode};
 use percent_encoding::percent_decode_str;
-use steadfast_spec::{AuthKind, Endpoint, Form, OrderRequest, Route, Routes, Scope, Zone};
+use steadfast_spec::{AuthKind, Endpoint, Form, OrderRequest, Scope, Zone};
 
 use crate::{
     arrival::{Action, Arrival, Hint, LAST_DATE, Page, Reply, Spoiled, UnreadBody, refusal},
@@ -35,7 +35,6 @@ pub(crate) const LOGIN_PATH: &str = "/api-gw/oauth/login";
 pub(crate) struct Engine {
     pub(crate) settings: Settings,
     pub(crate) draw: Draw,
-    pub(crate) routes: Routes,
     pub(crate) directory: Directory,
     pub(crate) sessions: Sessions,
     pub(crate) quotas: Quotas,
@@ -97,7 +96,6 @@ impl Engine {
     pub(crate) fn new(settings: Settings, plan: Plan, epoch: Duration) -> Self {
         let draw = Draw::new(settings.seed);
         Self {
-            routes: Routes::new(&settings.paths),
             directory: Directory::new(draw),
             sessions: Sessions::default(),
             quotas: Quotas::new(&settings),
@@ -158,7 +156,7 @@ impl Engine {
         if !self.plan.is_empty() {
             // A script may select by endpoint where the gateway itself does not need it.
             let path = arrival.path.strip_prefix(BASE_PATH).unwrap_or_default();
-            ticket.endpoint = self.routes.find(&arrival.method, path).and_then(|route| route.endpoint);
+            ticket.endpoint = self.settings.paths.find(&arrival.method, path);
             let intent = arrival.intent.as_deref();
             let target = Target { endpoint: ticket.endpoint, intent, attempt, key: &ticket.key };
             if let Some(strike) = self.plan.strike(Stage::Up, target, self.draw) {
@@ -225,19 +223,18 @@ impl Engine {
         if !is_well_formed(path) {
             return Err(refusal::bad_request());
         }
-        let route = self.route(&arrival.method, path)?;
-        passage.endpoint = route.endpoint;
+        passage.endpoint = self.endpoint(&arrival.method, path)?;
+        // The login page is part of the login flow, and counted like its first step.
+        let shown = passage.endpoint.unwrap_or(Endpoint::Authorize);
         passage.query = Form::parse(arrival.query.as_deref().unwrap_or_default().as_bytes())
             .map_err(|_| refusal::bad_request())?;
         // §7, 405: "DELETE without required query parameters such as `orderId`".
-        if route.endpoint == Some(Endpoint::CancelOrder)
-            && passage.query.get("orderId").is_none_or(str::is_empty)
-        {
+        if shown == Endpoint::CancelOrder && passage.query.get("orderId").is_none_or(str::is_empty) {
             return Err(refusal::method_not_allowed());
         }
-        if route.auth != AuthKind::None {
+        if shown.auth() != AuthKind::None {
             self.spoil_credentials(passage)?;
-            let caller = self.authenticate(route.auth, arrival, passage.now)?;
+            let caller = self.authenticate(shown.auth(), arrival, passage.now)?;
             passage.caller = Some(caller);
             if !self.directory.user(caller.user).app.admits(arrival.peer) {
                 return Err(match self.settings.interpretation.ip_refusal {
@@ -248,33 +245,33 @@ impl Engine {
         }
         // The key of a token exchange is in its form, so the form is read before the request is counted.
         let form = self.read_form(passage);
-        passage.zones = self.zones(route.endpoint, route.zones);
+        passage.zones = self.zones(shown);
         self.count(passage, form.as_ref().ok())?;
         form
     }
 
     /// Axes 1 and 2: the zones of two endpoints can be read in several ways.
-    fn zones(&self, endpoint: Option<Endpoint>, shown: Vec<Zone>) -> Vec<Zone> {
+    fn zones(&self, endpoint: Endpoint) -> Vec<Zone> {
         let reading = &self.settings.interpretation;
         match (endpoint, reading.list_zone, reading.order_zone) {
-            (Some(Endpoint::Orders), ListZone::Data, _) => vec![Zone::DATA],
-            (Some(Endpoint::Orders), ListZone::Both, _) => vec![Zone::GENERAL, Zone::DATA],
-            (Some(Endpoint::PlaceOrder), _, OrderZone::AlsoGeneral) => vec![Zone::PLACE_ORDER, Zone::GENERAL],
-            _ => shown,
+            (Endpoint::Orders, ListZone::Data, _) => vec![Zone::DATA],
+            (Endpoint::Orders, ListZone::Both, _) => vec![Zone::GENERAL, Zone::DATA],
+            (Endpoint::PlaceOrder, _, OrderZone::AlsoGeneral) => vec![Zone::PLACE_ORDER, Zone::GENERAL],
+            _ => endpoint.zones().to_vec(),
         }
     }
 
-    fn route(&self, method: &Method, path: &str) -> Result<Route, Page> {
+    /// Returns the endpoint; `None` for the login page, which is not in the table.
+    fn endpoint(&self, method: &Method, path: &str) -> Result<Option<Endpoint>, Page> {
         if path == LOGIN_PATH {
-            let mut route = Route::new(Endpoint::Authorize);
-            route.endpoint = None;
-            return if method == Method::POST { Ok(route) } else { Err(refusal::method_not_allowed()) };
+            return if method == Method::POST { Ok(None) } else { Err(refusal::method_not_allowed()) };
         }
-        if let Some(route) = self.routes.find(method, path) {
-            return Ok((**route).clone());
+        let paths = &self.settings.paths;
+        match paths.find(method, path) {
+            None if paths.at(path).next().is_some() => Err(refusal::method_not_allowed()),
+            None => Err(refusal::not_found()),
+            found => Ok(found),
         }
-        let known = self.routes.methods(path).next().is_some();
-        Err(if known { refusal::method_not_allowed() } else { refusal::not_found() })
     }
 
     /// §5: one 401 for every cause.

@@ -5,6 +5,8 @@ use http::{
     uri::{Authority, Scheme},
 };
 
+use crate::paths::has_dots;
+
 /// The address below which every endpoint lies; it ends with the version segment `/v2` (§1, §9).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseUrl {
@@ -109,21 +111,6 @@ fn has_good_port(authority: &Authority) -> bool {
         port.bytes().all(|b| b.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|port| port != 0)
     };
     port.is_empty() || port.strip_prefix(':').is_some_and(can_be_connected_to)
-}
-
-/// True if a server that resolves dots could read the path as another one.
-pub(crate) fn has_dots(path: &str) -> bool {
-    // One or two dots, plain or escaped. A segment of more dots is a name.
-    path.split('/')
-        .any(|segment| after_dot(segment).is_some_and(|rest| rest.is_empty() || after_dot(rest) == Some("")))
-}
-
-fn after_dot(text: &str) -> Option<&str> {
-    let escaped = || {
-        let (start, rest) = text.split_at_checked(3)?;
-        start.eq_ignore_ascii_case("%2e").then_some(rest)
-    };
-    text.strip_prefix('.').or_else(escaped)
 }
 
 /// Returns the authority of `uri` without the port that its scheme implies. A user part before an `@` stays.

@@ -1,6 +1,6 @@
 use http::Method;
 
-use crate::{Lane, Zone};
+use crate::Zone;
 
 /// An endpoint of the service (§4.1).
 ///
@@ -51,22 +51,6 @@ pub enum AuthKind {
     ApiKey,
     /// No header.
     None,
-}
-
-/// The rule for repeating a request when it is unknown whether it was executed.
-///
-/// The class follows from the request's route, never from its method alone or from an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Class {
-    /// Executing it twice has the effect of once. It may be repeated after any transient failure.
-    Safe,
-    /// Executing it twice costs money. In doubt it is looked for in the order list, never blindly repeated.
-    VerifyFirst,
-    /// It may be repeated with a new body, because the old one holds a used code.
-    Regenerate,
-    /// It may be repeated only if it was certainly not executed. If a refusal cannot be checked, only if it was not
-    /// sent ([`Route::is_unverifiable`](crate::Route::is_unverifiable)).
-    OnlyIfNotExecuted,
 }
 
 impl Endpoint {
@@ -123,18 +107,6 @@ impl Endpoint {
         }
     }
 
-    /// Returns what may be repeated in doubt.
-    #[must_use]
-    pub const fn class(self) -> Class {
-        match self {
-            Self::PlaceOrder => Class::VerifyFirst,
-            Self::IndividualToken => Class::Regenerate,
-            // The authorization code is single-use, and a modification may have been overtaken by another.
-            Self::Token | Self::ModifyOrder => Class::OnlyIfNotExecuted,
-            _ => Class::Safe,
-        }
-    }
-
     /// Returns the zones that it falls under (§8); a request must satisfy all of them.
     #[must_use]
     pub const fn zones(self) -> &'static [Zone] {
@@ -154,17 +126,6 @@ impl Endpoint {
             | Self::History
             | Self::BasketMargin
             | Self::OrderMargin => &[Zone::GENERAL],
-        }
-    }
-
-    /// Returns its default lane.
-    #[must_use]
-    pub const fn lane(self) -> Lane {
-        match self {
-            Self::CancelOrder | Self::Token | Self::IndividualToken => Lane::Critical,
-            Self::PlaceOrder | Self::ModifyOrder => Lane::Trading,
-            Self::ScripMaster | Self::SymbolStore => Lane::Bulk,
-            _ => Lane::Normal,
         }
     }
 
@@ -195,13 +156,6 @@ impl Endpoint {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_place_order_is_verified_before_it_is_repeated() {
-        let verified: Vec<_> =
-            Endpoint::ALL.into_iter().filter(|e| e.class() == Class::VerifyFirst).collect();
-        assert_eq!(verified, [Endpoint::PlaceOrder]);
-    }
 
     #[test]
     fn a_login_with_a_code_falls_under_two_zones_and_everything_else_under_one() {

@@ -118,8 +118,8 @@ impl Error for EnvelopeError {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlacedOrder {
-    /// The order's identifier as the service wrote it; never empty. The [`Outcome`](crate::Outcome) says whether it is
-    /// an identifier at all: `0`, `null` and the like are not.
+    /// The order's identifier as the service wrote it; never empty. Texts like `0` and `null` are not identifiers:
+    /// [`id_of`](Self::id_of) leaves them out.
     pub order_id: String,
     /// The text of the answer; empty if there was none.
     pub msg: String,
@@ -140,7 +140,8 @@ impl PlacedOrder {
     }
 
     /// Reads only the identifier of such an answer; `None` also for a text like `null`.
-    pub(crate) fn id_of(body: &[u8]) -> Option<Arc<str>> {
+    #[must_use]
+    pub fn id_of(body: &[u8]) -> Option<Arc<str>> {
         let id = order_id(PlacedWire::read(body).ok()?.order_id)?;
         is_identifier(&id).then(|| id.into())
     }

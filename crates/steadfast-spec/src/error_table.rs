@@ -1,6 +1,6 @@
 use http::StatusCode;
 
-use crate::{Envelope, Peek};
+use crate::Envelope;
 
 /// The exact `msg` texts of the service (§1, §4.2, §7).
 pub mod msg {
@@ -53,8 +53,7 @@ pub struct ErrorRow {
     pub msg: Option<&'static str>,
     /// The part that raises it.
     pub origin: Origin,
-    /// Whether the table says that the request may be repeated. It does not say what was executed; for that, see
-    /// [`outcome_of`](crate::outcome_of).
+    /// Whether the table says that the request may be repeated. It does not say what was executed.
     pub retry: bool,
 }
 
@@ -84,8 +83,7 @@ pub const ERRORS: [ErrorRow; 13] = [
 /// Only such an answer is certainly the service's own. Another text with the same status may come from a proxy. Where
 /// §7 does not show the text (415), every envelope with an error counts.
 #[must_use]
-pub fn is_documented(status: StatusCode, body: Peek<'_>) -> bool {
-    let Peek::Whole(bytes) = body else { return false };
-    let Ok(Envelope::Error { msg }) = Envelope::parse(bytes) else { return false };
+pub fn is_documented(status: StatusCode, body: &[u8]) -> bool {
+    let Ok(Envelope::Error { msg }) = Envelope::parse(body) else { return false };
     ERRORS.iter().any(|row| row.status == status && row.msg.is_none_or(|text| text == &*msg))
 }

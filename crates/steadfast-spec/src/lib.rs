@@ -1,9 +1,8 @@
 //! The trading REST service as data.
 //!
-//! Everything that the service's specification states, and nothing else: [`Endpoint`]s with their zones,
-//! [`OrderRequest`]s and their field codes, the response [`Envelope`], the error [`table`](ERRORS), and [`Outcome`],
-//! the one vocabulary for what an answer proves. The typed extensions that several layers read from a request or a
-//! response are in [`ext`].
+//! Everything that the service's specification states, and nothing else: [`Endpoint`]s with their [`Paths`] and zones,
+//! [`OrderRequest`]s and their field codes, the response [`Envelope`], the [`OrderRecord`]s of the order list, and the
+//! error [`table`](ERRORS).
 //!
 //! The crate is pure: no runtime, no sockets, no clock of its own. Section numbers (`§4.4`) in these pages refer
 //! to the service's specification.
@@ -48,30 +47,19 @@
 //! or ignored, never guessed.
 
 mod base_url;
-mod classify;
-mod clock;
 mod codes;
 mod decimal;
 mod endpoint;
 mod envelope;
 mod error_table;
-pub mod ext;
-mod failure;
-pub mod file;
 mod form;
 mod obeyed;
 mod operation;
 mod order;
 mod order_change;
-mod outcome;
-mod place;
+mod paths;
 mod record;
-mod retry_after;
-mod route;
 mod scope;
-mod sends;
-mod spare;
-mod stamps;
 mod sym_id;
 mod token;
 mod zone;
@@ -80,27 +68,20 @@ pub use rust_decimal::Decimal;
 
 pub use crate::{
     base_url::{BaseUrl, InvalidBaseUrl},
-    classify::{Peek, outcome_of, outcome_of_status},
-    clock::{BootClock, Clocks, Moment, WallClock},
     codes::{LegType, OrderStatus, OrderType, Product, Side, UnknownCode, Validity},
     decimal::{InvalidDecimal, parse_decimal},
-    endpoint::{AuthKind, Class, Endpoint},
+    endpoint::{AuthKind, Endpoint},
     envelope::{Envelope, EnvelopeError, PlacedOrder},
     error_table::{ERRORS, ErrorRow, Origin, is_documented, msg},
-    failure::{BoxError, Failure, causes, find_cause, on_one_line, one_line},
     form::{Form, MalformedForm},
     obeyed::is_obeyed,
     operation::{InvalidOperation, Operation},
     order::{InvalidOrder, InvalidOrderReason, OrderRequest, OrderRequestBuilder},
     order_change::OrderChange,
-    outcome::{Fate, Outcome, Resend},
-    place::Place,
+    paths::{Paths, has_dots, matches_template},
     record::{Code, FieldNames, OrderListReader, OrderRecord, UnreadableRecord, parse_order_list},
-    retry_after::RetryAfter,
-    route::{Paths, Route, Routes},
     scope::Scope,
-    spare::Spare,
     sym_id::{AssetClass, EmptySymId, OptionKind, SymId, SymIdShape},
     token::{InvalidTokenRecord, TokenRecord},
-    zone::{Lane, Window, Zone, ZoneSpec, zones},
+    zone::{Window, Zone, ZoneSpec, zones},
 };

@@ -3,7 +3,7 @@ use std::{error::Error, fmt};
 use http::Method;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::{Endpoint, Form, OrderChange, OrderRequest, Paths, route::is_path};
+use crate::{Endpoint, Form, OrderChange, OrderRequest, Paths, paths::is_path};
 
 /// In a path parameter all but unreserved characters are escaped.
 const PATH_PARAMETER: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');

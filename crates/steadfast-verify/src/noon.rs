@@ -4,8 +4,8 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
+use steadfast_call::WallClock;
 use steadfast_dedup::{OrderTracker, Settings};
-use steadfast_spec::WallClock;
 
 const DAY: Duration = Duration::from_secs(86_400);
 

@@ -213,9 +213,10 @@ mod tests {
     use http::Request;
     use http_body_util::Full;
     use steadfast_auth::{Renewal, TokenPhase};
+    use steadfast_call::{Routes, WallClock};
     use steadfast_dedup::Settings;
     use steadfast_sandbox::Sandbox;
-    use steadfast_spec::{Paths, Routes, WallClock};
+    use steadfast_spec::Paths;
     use tokio::time::{Instant, sleep};
     use tower::ServiceExt;
 
@@ -229,7 +230,7 @@ mod tests {
         let clock = WallClock::new(move || noon + start.elapsed());
         let script = "[[fault]]\nname = 'placement.504-applied'\nendpoint = 'place-order'\n\
                       [[fault]]\nname = 'list.504'\nendpoint = 'orders'\nnth = 2\ntimes = 1000";
-        let sandbox = Sandbox::builder().wall_clock(clock.clone()).script(script).unwrap().build().unwrap();
+        let sandbox = Sandbox::builder().wall_clock(clock.now()).script(script).unwrap().build().unwrap();
         let facts = sandbox.credentials();
         let base = facts.base_url.parse().unwrap();
         let api_key = key(facts.api_key).unwrap();

@@ -17,11 +17,10 @@ use futures_util::{StreamExt as _, stream::BoxStream};
 use http::{Request, Response, header};
 use http_body_util::{Full, combinators::UnsyncBoxBody};
 use steadfast_auth::TokenSource;
+use steadfast_call::{BoxError, Outcome, Resend, ext::Place};
 use steadfast_dedup::{OrderEvent, OrderTracker, Recover, RecoveredOrder, Verdict};
 use steadfast_limit::ZoneLimiter;
-use steadfast_spec::{
-    AuthKind, BaseUrl, BoxError, Envelope, EnvelopeError, Form, Operation, Outcome, Paths, Resend, ext::Place,
-};
+use steadfast_spec::{AuthKind, BaseUrl, Envelope, EnvelopeError, Form, Operation, Paths};
 use tower::{ServiceExt, util::BoxCloneSyncService};
 
 pub use self::{

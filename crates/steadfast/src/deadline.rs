@@ -29,7 +29,7 @@ use std::{
 };
 
 use http::{Extensions, Request};
-use steadfast_spec::ext::{self, Stamp, Stamped};
+use steadfast_call::ext::{self, Stamp, Stamped};
 use tokio::time::Instant;
 use tower_layer::Layer;
 use tower_service::Service;

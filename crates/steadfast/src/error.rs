@@ -2,13 +2,13 @@ use std::{error::Error as StdError, fmt};
 
 use http::StatusCode;
 use steadfast_auth::{AuthError, AuthErrorKind};
+use steadfast_call::{
+    BoxError, Failure, Outcome, Resend, RetryAfter, causes, ext::Stamp, find_cause, on_one_line, one_line,
+};
 use steadfast_dedup::{NotRepeated, OrderRefused, Reason, Unresolved};
 use steadfast_limit::Refusal;
 use steadfast_retry::{AttemptTrail, RetriesEnded};
-use steadfast_spec::{
-    BaseUrl, BoxError, Failure, Outcome, Resend, RetryAfter, causes, ext::Stamp, find_cause, on_one_line,
-    one_line,
-};
+use steadfast_spec::BaseUrl;
 use tokio::time::Instant;
 
 use crate::transport::{authority_of, why_not_connected};
@@ -406,7 +406,7 @@ mod tests {
     fn nothing_is_called_rejected_of_which_nobody_knows_whether_it_was_executed() {
         let kind = |status: u16| {
             let status = StatusCode::from_u16(status).unwrap();
-            let outcome = steadfast_spec::outcome_of(None, status, steadfast_spec::Peek::NotRead);
+            let outcome = steadfast_call::outcome_of(None, status, steadfast_call::Peek::NotRead);
             let answer = http::Response::builder().status(status).extension(outcome).body(()).unwrap();
             Error::of_answer(&answer.into_parts().0, None).kind()
         };

@@ -2,8 +2,9 @@ use std::net::IpAddr;
 
 use http::{HeaderMap, StatusCode};
 use steadfast_auth::{Gate, GatePermit};
+use steadfast_call::{BoxError, Lane, RetryAfter};
 use steadfast_limit::{Account, Answer, ApiKeyName, Permit, ScopeKeys, TokenOrigin, ZoneLimiter};
-use steadfast_spec::{BaseUrl, BoxError, Lane, RetryAfter, Zone};
+use steadfast_spec::{BaseUrl, Zone};
 
 /// Takes permits for logins from the limiter of the business calls, since a login's zones count both.
 #[derive(Clone, Debug)]

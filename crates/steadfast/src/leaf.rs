@@ -63,7 +63,7 @@ use hyper_util::client::legacy::{
     connect::{CaptureConnection, Connect, capture_connection},
 };
 use pin_project_lite::pin_project;
-use steadfast_spec::{
+use steadfast_call::{
     BoxError, Failure, Fate,
     ext::{self, Connection as _, Stamp},
 };
@@ -85,7 +85,7 @@ use crate::transport::Cutter;
 /// use http::Request;
 /// use http_body_util::Full;
 /// use hyper_util::{client::legacy::Client, rt::TokioExecutor};
-/// use steadfast::{BoxError, leaf::Leaf, spec::{Failure, Fate}};
+/// use steadfast::{BoxError, leaf::Leaf, call::{Failure, Fate}};
 /// use tower::ServiceExt;
 ///
 /// # #[tokio::main(flavor = "current_thread")]

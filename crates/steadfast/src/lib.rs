@@ -104,12 +104,14 @@ pub mod trace;
 mod transport;
 
 pub use steadfast_auth as auth;
+pub use steadfast_call as call;
+pub use steadfast_call::{BoxError, Outcome, ext};
 pub use steadfast_dedup as dedup;
 pub use steadfast_limit as limit;
 pub use steadfast_retry as retry;
 pub use steadfast_spec::{
-    self as spec, BaseUrl, BoxError, Decimal, Operation, OrderChange, OrderRecord, OrderRequest, OrderType,
-    Outcome, Paths, Product, Side, SymId, Validity, ext,
+    self as spec, BaseUrl, Decimal, Operation, OrderChange, OrderRecord, OrderRequest, OrderType, Paths,
+    Product, Side, SymId, Validity,
 };
 
 pub use crate::{

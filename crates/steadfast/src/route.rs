@@ -30,10 +30,11 @@ use std::{
 
 use http::{HeaderValue, Method, Request, header};
 use pin_project_lite::pin_project;
-use steadfast_spec::{
-    BaseUrl, BoxError, Endpoint, Failure, Form, Route as RouteFacts, Routes,
+use steadfast_call::{
+    BoxError, Failure, Route as RouteFacts, Routes,
     ext::{self, Stamp},
 };
+use steadfast_spec::{BaseUrl, Endpoint, Form};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -51,7 +52,7 @@ use tower_service::Service;
 ///     BoxError,
 ///     ext::{self, Stamp},
 ///     route::RouteLayer,
-///     spec::{Endpoint, Routes},
+///     call::Routes, spec::Endpoint,
 /// };
 /// use tower::{ServiceBuilder, ServiceExt, service_fn};
 ///
@@ -269,7 +270,8 @@ impl Error for InvalidRequest {}
 
 #[cfg(test)]
 mod tests {
-    use steadfast_spec::{Class, Paths, Zone};
+    use steadfast_call::Class;
+    use steadfast_spec::{Paths, Zone};
     use tower::{ServiceExt, service_fn};
 
     use super::*;

@@ -10,13 +10,14 @@ use http::{
 };
 use http_body_util::Full;
 use steadfast_auth::{AuthHeaderLayer, RefreshLayer, TokenSource};
+use steadfast_call::{
+    BoxError, Routes,
+    ext::{self, Stamp},
+};
 use steadfast_dedup::{DedupLayer, GuardedBody, OrderTracker, SendGuardLayer, Settings};
 use steadfast_limit::{Account, ApiKeyName, RateLimitLayer, ZoneLimiter};
 use steadfast_retry::{AttemptTimeoutLayer, ClassifyLayer, PeekedBody, RetryPolicy, TimedBody};
-use steadfast_spec::{
-    BaseUrl, BoxError, Routes,
-    ext::{self, Stamp},
-};
+use steadfast_spec::BaseUrl;
 use tokio::time::Instant;
 use tower::{Service, ServiceBuilder, util::BoxCloneSyncService};
 

@@ -30,11 +30,12 @@ use std::{
 };
 
 use http::{Request, Response, StatusCode, Uri};
-use steadfast_retry::{Sends, error_type};
-use steadfast_spec::{
-    BaseUrl, BoxError, Endpoint, Failure, Outcome, Routes,
+use steadfast_call::{
+    BoxError, Failure, Outcome, Routes,
     ext::{Place, Stamp},
 };
+use steadfast_retry::{Sends, error_type};
+use steadfast_spec::{BaseUrl, Endpoint};
 use tower_http::{
     classify::{ClassifiedResponse, ClassifyResponse, NeverClassifyEos, SharedClassifier},
     trace::{MakeSpan, OnFailure, OnResponse, ResponseBody, TraceLayer},
@@ -58,7 +59,7 @@ pub type TracedBody<B> = ResponseBody<B, NeverClassifyEos<CallFailure>, (), (), 
 ///
 /// ```
 /// use http::{Request, Response};
-/// use steadfast::{BoxError, spec::Routes, trace::call_spans};
+/// use steadfast::{BoxError, call::Routes, trace::call_spans};
 /// use tower::{ServiceBuilder, ServiceExt, service_fn};
 ///
 /// # #[tokio::main(flavor = "current_thread")]

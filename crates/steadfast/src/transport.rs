@@ -18,7 +18,7 @@ use rustls::{
     ClientConfig, RootCertStore,
     pki_types::{CertificateDer, pem::PemObject},
 };
-use steadfast_spec::BoxError;
+use steadfast_call::BoxError;
 
 pub use self::{
     connector::{Connecting, Connector},
@@ -46,7 +46,7 @@ const UNHEARD: Duration = Duration::from_secs(30);
 /// A send that is given up, by a timeout, an error or dropping its future, ends its connection at once and abortively:
 /// the socket closes without lingering, so the kernel discards unsent data, and TLS writes nothing more. Therefore
 /// nothing of the request arrives later, not even when a network comes back after an outage or when the process is
-/// killed. [`Fate::Lost`](crate::spec::Fate::Lost) says when that was; without it no order is sent again.
+/// killed. [`Fate::Lost`](crate::call::Fate::Lost) says when that was; without it no order is sent again.
 ///
 /// This cannot be promised, and `ended` is `None`, where another program on our side ends the connection and has its
 /// own connection to the service: a [`proxy`](Self::proxy), but also a service mesh or a sidecar, **which no program

@@ -3,24 +3,35 @@ use std::path::Path;
 use crate::workspace::{Dependency, Member, Workspace};
 
 const SPEC: &str = "steadfast-spec";
-const LAYERS: &[&str] = &["steadfast-limit", "steadfast-auth", "steadfast-retry", "steadfast-dedup"];
+const CALL: &str = "steadfast-call";
+const LAYERS: &[&str] = &[CALL, "steadfast-limit", "steadfast-auth", "steadfast-retry", "steadfast-dedup"];
 
-/// Which members of the workspace a crate may be built on. Everyone may use the spec; nobody else than those
-/// named. Dev-dependencies are free.
+/// Which members of the workspace a crate may be built on. Every crate may use the spec, and no other than
+/// those named. Dev-dependencies are free.
 const TABLE: &[Row] = &[
     // The service as data: usable without any runtime.
     Row { name: SPEC, on: &[], never: &["tower", "tokio", "hyper"] },
+    // The facts that layers tell each other about a call.
+    Row { name: CALL, on: &[], never: &["tower", "tokio", "hyper"] },
     // Layers do not know each other, and none knows what carries the requests.
-    Row { name: "steadfast-limit", on: &[], never: &["hyper"] },
-    Row { name: "steadfast-auth", on: &[], never: &["hyper"] },
-    Row { name: "steadfast-retry", on: &[], never: &["hyper"] },
-    Row { name: "steadfast-dedup", on: &[], never: &["hyper"] },
+    Row { name: "steadfast-limit", on: &[CALL], never: &["hyper"] },
+    Row { name: "steadfast-auth", on: &[CALL], never: &["hyper"] },
+    Row { name: "steadfast-retry", on: &[CALL], never: &["hyper"] },
+    Row { name: "steadfast-dedup", on: &[CALL], never: &["hyper"] },
     Row { name: "steadfast", on: LAYERS, never: &[] },
     // The judge shares only the spec with those it judges.
     Row { name: "steadfast-sandbox", on: &[], never: &[] },
-    Row { name: "steadfast-cli", on: &["steadfast", "steadfast-sandbox", "steadfast-proxy"], never: &[] },
+    Row {
+        name: "steadfast-cli",
+        on: &["steadfast", CALL, "steadfast-sandbox", "steadfast-proxy"],
+        never: &[],
+    },
     // Its checkers read the history that one layer keeps of itself.
-    Row { name: "steadfast-verify", on: &["steadfast", "steadfast-dedup", "steadfast-sandbox"], never: &[] },
+    Row {
+        name: "steadfast-verify",
+        on: &["steadfast", CALL, "steadfast-dedup", "steadfast-sandbox"],
+        never: &[],
+    },
     Row { name: "steadfast-redis", on: LAYERS, never: &[] },
     Row { name: "steadfast-proxy", on: &["steadfast"], never: &[] },
     // A fresh clone compiles this first.
@@ -84,12 +95,16 @@ mod tests {
             ("steadfast-retry", "hyper-util"),
             ("steadfast-spec", "tokio"),
             ("steadfast-spec", "tower-layer"),
+            ("steadfast-spec", "steadfast-call"),
+            ("steadfast-call", "tokio"),
+            ("steadfast-sandbox", "steadfast-call"),
             ("xtask", "steadfast-spec"),
         ] {
             assert_eq!(found(name, "crates", on, None), [format!("{name} must not depend on {on}")]);
             assert_eq!(found(name, "crates", on, Some("dev")), [""; 0], "tests are free");
         }
         assert_eq!(found("steadfast-auth", "crates", "steadfast-spec", None), [""; 0]);
+        assert_eq!(found("steadfast-auth", "crates", "steadfast-call", None), [""; 0]);
         assert_eq!(found("steadfast-limit", "crates", "tower", None), [""; 0]);
         assert_eq!(
             found("steadfast-core", "crates", "tower", None),

@@ -6,7 +6,7 @@ use std::{
 
 use http::Response;
 use pin_project_lite::pin_project;
-use steadfast_spec::{
+use steadfast_call::{
     BoxError, Failure,
     ext::{Stamp, TokenGeneration},
 };

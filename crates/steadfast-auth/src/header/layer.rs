@@ -7,7 +7,7 @@ use crate::{destination::Only, token::TokenSource};
 /// Puts the current token on every request.
 ///
 /// It reads the token and never waits for one; [`RefreshLayer`](crate::RefreshLayer) does the waiting. The content of
-/// the header follows from the route ([`ext::Route`](steadfast_spec::ext::Route), or the paths shown in §4.1):
+/// the header follows from the route ([`ext::Route`](steadfast_call::ext::Route), or the paths shown in §4.1):
 ///
 /// | route needs | header |
 /// |---|---|
@@ -22,7 +22,7 @@ use crate::{destination::Only, token::TokenSource};
 /// 2. A caller's own `Authorization` is replaced, or removed, unless [`CallersHeader::Respect`] is set.
 /// 3. Without a usable token the request is refused with [`RefusedHeader::NoToken`](crate::RefusedHeader).
 /// 4. The service's time is learned from the `Date` of a success, once a minute.
-/// 5. The token's [`TokenGeneration`](steadfast_spec::ext::TokenGeneration) goes into the extensions of the request
+/// 5. The token's [`TokenGeneration`](steadfast_call::ext::TokenGeneration) goes into the extensions of the request
 ///    and of its response.
 ///
 /// # Example
@@ -53,7 +53,7 @@ use crate::{destination::Only, token::TokenSource};
 ///
 /// Inside everything that waits or repeats, so that each send carries the token current at that moment. A header
 /// attached further out would be stale after a renewal. A debug build panics at a wrong
-/// [order](steadfast_spec::ext::Place).
+/// [order](steadfast_call::ext::Place).
 ///
 /// # Clone
 ///

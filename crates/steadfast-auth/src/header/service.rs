@@ -5,10 +5,11 @@ use std::{
 };
 
 use http::{Request, Response, header::AUTHORIZATION};
-use steadfast_spec::{
-    AuthKind, BoxError, Failure, Routes,
+use steadfast_call::{
+    BoxError, Failure, Routes,
     ext::{OwnAuthorization, Place, Stamp, Stamped, TokenGeneration},
 };
+use steadfast_spec::AuthKind;
 use tower_service::Service;
 
 use super::{CallersHeader, future::ResponseFuture, layer::Rules};

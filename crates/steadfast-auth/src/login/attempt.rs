@@ -6,7 +6,7 @@ use std::{
 
 use http::HeaderMap;
 use parking_lot::Mutex;
-use steadfast_spec::WallClock;
+use steadfast_call::WallClock;
 
 use super::LoginFailure;
 use crate::{

@@ -6,7 +6,8 @@ use std::{error::Error, fmt, time::Duration};
 use data_encoding::BASE64URL_NOPAD;
 use http::Uri;
 use secrecy::{ExposeSecret, SecretString};
-use steadfast_spec::{BaseUrl, BoxError, Form, InvalidBaseUrl};
+use steadfast_call::BoxError;
+use steadfast_spec::{BaseUrl, Form, InvalidBaseUrl};
 
 use self::{answer::Answer, listener::Listener};
 use super::{CodeSource, OneTimeCode};
@@ -245,7 +246,7 @@ impl fmt::Display for InvalidRedirect {
     }
 }
 
-steadfast_spec::debug_in_one_line!(InvalidRedirect);
+steadfast_call::debug_in_one_line!(InvalidRedirect);
 
 impl Error for InvalidRedirect {}
 
@@ -261,7 +262,7 @@ impl fmt::Display for LoginRefused {
     }
 }
 
-steadfast_spec::debug_in_one_line!(LoginRefused);
+steadfast_call::debug_in_one_line!(LoginRefused);
 
 impl Error for LoginRefused {}
 

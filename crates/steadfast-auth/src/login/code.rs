@@ -1,7 +1,7 @@
 use std::{fmt, future::Future, time::Duration};
 
 use secrecy::{ExposeSecret, SecretString};
-use steadfast_spec::BoxError;
+use steadfast_call::BoxError;
 
 use super::LoginFailure;
 

@@ -8,12 +8,11 @@ use http::{
 use http_body::Body;
 use http_body_util::{BodyExt, Full, Limited};
 use parking_lot::Mutex;
-use steadfast_spec::{
-    BaseUrl, BoxError, Endpoint, Envelope, Failure, Form, InvalidBaseUrl, Outcome, Paths, RetryAfter, Route,
-    TokenRecord,
+use steadfast_call::{
+    BoxError, Failure, Outcome, RetryAfter, Route,
     ext::{self, Stamp},
-    msg,
 };
+use steadfast_spec::{BaseUrl, Endpoint, Envelope, Form, InvalidBaseUrl, Paths, TokenRecord, msg};
 use tower_service::Service;
 
 use super::{Attempt, Gate, GatePermit, Grant, LoginFailure, UnexpectedStatus};

@@ -1,7 +1,7 @@
 use std::{error::Error, fmt, time::Duration};
 
 use http::StatusCode;
-use steadfast_spec::BoxError;
+use steadfast_call::BoxError;
 
 use crate::store::StoreError;
 
@@ -77,7 +77,7 @@ impl fmt::Display for LoginFailure {
     }
 }
 
-steadfast_spec::debug_in_one_line!(LoginFailure);
+steadfast_call::debug_in_one_line!(LoginFailure);
 
 impl Error for LoginFailure {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
@@ -103,6 +103,6 @@ impl fmt::Display for UnexpectedStatus {
     }
 }
 
-steadfast_spec::debug_in_one_line!(UnexpectedStatus);
+steadfast_call::debug_in_one_line!(UnexpectedStatus);
 
 impl Error for UnexpectedStatus {}

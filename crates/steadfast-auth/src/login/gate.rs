@@ -1,7 +1,8 @@
 use std::future::Future;
 
 use http::{HeaderMap, StatusCode};
-use steadfast_spec::{BoxError, Lane, Zone};
+use steadfast_call::{BoxError, Lane};
+use steadfast_spec::Zone;
 
 /// Admits logins to their rate-limit zones.
 ///

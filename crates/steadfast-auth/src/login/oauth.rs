@@ -6,7 +6,8 @@ use http_body::Body;
 use http_body_util::Full;
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
-use steadfast_spec::{BaseUrl, BoxError, Endpoint, Form, InvalidBaseUrl};
+use steadfast_call::BoxError;
+use steadfast_spec::{BaseUrl, Endpoint, Form, InvalidBaseUrl};
 use tower_service::Service;
 
 use super::{

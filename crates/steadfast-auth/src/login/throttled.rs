@@ -71,7 +71,7 @@ impl fmt::Display for ThrottledLogins {
     }
 }
 
-steadfast_spec::debug_in_one_line!(ThrottledLogins);
+steadfast_call::debug_in_one_line!(ThrottledLogins);
 
 impl Error for ThrottledLogins {}
 

@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt, time::SystemTime};
 
-use steadfast_spec::{causes, one_line};
+use steadfast_call::{causes, one_line};
 
 use super::LoginFailure;
 
@@ -59,7 +59,7 @@ impl fmt::Display for UnknownEnds {
     }
 }
 
-steadfast_spec::debug_in_one_line!(UnknownEnds);
+steadfast_call::debug_in_one_line!(UnknownEnds);
 
 impl Error for UnknownEnds {
     fn source(&self) -> Option<&(dyn Error + 'static)> {

@@ -8,7 +8,7 @@ use std::{
 
 use http::{Request, Response, StatusCode};
 use pin_project_lite::pin_project;
-use steadfast_spec::{
+use steadfast_call::{
     BoxError, Failure, Outcome, Spare,
     ext::{DoNotRetry, HeadOfLane, Stamp, TokenGeneration},
 };

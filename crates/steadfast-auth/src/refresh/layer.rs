@@ -8,7 +8,7 @@ use crate::token::TokenSource;
 /// Requests whose route needs no access token pass untouched. For the others:
 ///
 /// 1. **Before the call** it waits until there is a usable token, but not beyond the request's
-///    [`SendBy`](steadfast_spec::ext::SendBy) or [`Deadline`](steadfast_spec::ext::Deadline). All waiting requests
+///    [`SendBy`](steadfast_call::ext::SendBy) or [`Deadline`](steadfast_call::ext::Deadline). All waiting requests
 ///    share one login, its success and its failure.
 /// 2. **After a 401** (not executed, whatever the request was) it reads from the response's extensions the generation
 ///    *g* that the request was sent with, and compares it with the current one, *c*:
@@ -20,12 +20,12 @@ use crate::token::TokenSource;
 ///      [`Rejected`](crate::AuthErrorKind::Rejected) and ranked causes, and one request in 30 s tests whether anything
 ///      has changed.
 /// 3. A request whose refusal cannot be checked in a list
-///    ([`Route::is_unverifiable`](steadfast_spec::Route::is_unverifiable)) is not sent again. Its 401 is returned, and
+///    ([`Route::is_unverifiable`](steadfast_call::Route::is_unverifiable)) is not sent again. Its 401 is returned, and
 ///    the token is treated as in 2, for other requests.
 /// 4. A second 401 of the same request starts no login. If its token is new, the service may not know it everywhere
 ///    yet: the request is sent again two seconds after that token was first refused, within its deadline, and at most
 ///    four times in all. This also holds for a token that another process has stored within 30 seconds. Any other 401
-///    is returned, with [`Unrenewed`](crate::Unrenewed) and [`DoNotRetry`](steadfast_spec::ext::DoNotRetry) in its
+///    is returned, with [`Unrenewed`](crate::Unrenewed) and [`DoNotRetry`](steadfast_call::ext::DoNotRetry) in its
 ///    extensions.
 /// 5. A 403 never causes a login.
 ///
@@ -57,7 +57,7 @@ use crate::token::TokenSource;
 /// Outside the rate limiter, because a resend takes its own permits. Outside
 /// [`AuthHeaderLayer`](crate::AuthHeaderLayer) of the same source, so that a resend carries the new token. Inside
 /// retry. The login's own requests never pass through it. A debug build panics at a wrong
-/// [order](steadfast_spec::ext::Place).
+/// [order](steadfast_call::ext::Place).
 ///
 /// # Clone
 ///

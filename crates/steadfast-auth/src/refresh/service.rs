@@ -1,10 +1,11 @@
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
-use steadfast_spec::{
-    AuthKind, BoxError, Routes,
+use steadfast_call::{
+    BoxError, Routes,
     ext::{Deadline, OwnAuthorization, Place, SendBy, Stamped},
 };
+use steadfast_spec::AuthKind;
 use tokio::time::Instant;
 use tower_service::Service;
 

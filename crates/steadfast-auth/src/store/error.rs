@@ -1,6 +1,6 @@
 use std::{error::Error, fmt, io};
 
-use steadfast_spec::{BoxError, file::NotOwn};
+use steadfast_call::{BoxError, file::NotOwn};
 
 /// An error of a [`TokenStore`](crate::TokenStore). `place` is the store's path or address.
 #[non_exhaustive]
@@ -105,7 +105,7 @@ impl fmt::Display for StoreError {
     }
 }
 
-steadfast_spec::debug_in_one_line!(StoreError);
+steadfast_call::debug_in_one_line!(StoreError);
 
 impl Error for StoreError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {

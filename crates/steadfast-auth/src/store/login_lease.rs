@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use steadfast_spec::WallClock;
+use steadfast_call::WallClock;
 
 use super::{AnyLease, AnyStore, Damaged, Identity, Record, Spent, StoreError};
 use crate::skew::unix_ms;

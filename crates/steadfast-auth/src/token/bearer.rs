@@ -2,7 +2,7 @@ use std::{fmt, sync::atomic::Ordering};
 
 use http::HeaderValue;
 use secrecy::{ExposeSecret, SecretString};
-use steadfast_spec::ext::TokenGeneration;
+use steadfast_call::ext::TokenGeneration;
 
 use crate::sync::AtomicBool;
 

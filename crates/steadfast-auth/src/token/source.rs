@@ -15,7 +15,7 @@ use std::{
 
 use http::{HeaderMap, HeaderValue, Response, header::AGE};
 use secrecy::SecretString;
-use steadfast_spec::ext::TokenGeneration;
+use steadfast_call::ext::TokenGeneration;
 use tokio::{
     sync::oneshot,
     time::{Instant, MissedTickBehavior},

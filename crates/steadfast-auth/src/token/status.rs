@@ -1,6 +1,6 @@
 use std::time::{Duration, SystemTime};
 
-use steadfast_spec::ext::TokenGeneration;
+use steadfast_call::ext::TokenGeneration;
 
 /// The phase of a token's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -8,7 +8,8 @@ use parking_lot::Mutex;
 use steadfast_auth::{
     AuthErrorKind, BrowserLogin, CodeExchange, CodeSource, InvalidRedirect, OneTimeCode, TokenSource,
 };
-use steadfast_spec::{BaseUrl, BoxError};
+use steadfast_call::BoxError;
+use steadfast_spec::BaseUrl;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,

@@ -12,7 +12,7 @@ use steadfast_auth::{
     ApiKey, AuthHeaderLayer, BrowserLogin, CodeExchange, Credentials, Grant, Identity, IndividualLogin,
     MemoryStore, OneTimeCode, RefreshLayer, Static, Stored, TokenSource, TokenStore, TotpSecret, Unrenewed,
 };
-use steadfast_spec::BoxError;
+use steadfast_call::BoxError;
 use tower::{Layer, Service, ServiceExt};
 use tracing_subscriber::fmt::MakeWriter;
 

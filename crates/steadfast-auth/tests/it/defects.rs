@@ -9,7 +9,7 @@ use http::StatusCode;
 use steadfast_auth::{
     Attempt, AuthErrorKind, Grant, Login, LoginFailure, LoginMode, TokenPhase, TokenSource, Unrenewed,
 };
-use steadfast_spec::{
+use steadfast_call::{
     BootClock,
     ext::{DoNotRetry, TokenGeneration},
 };

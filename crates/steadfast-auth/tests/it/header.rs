@@ -1,7 +1,7 @@
 use http::{Request, header::AUTHORIZATION};
 use http_body_util::Full;
 use steadfast_auth::{AuthHeaderLayer, CallersHeader, RefusedHeader, TokenSource};
-use steadfast_spec::{
+use steadfast_call::{
     BoxError, Failure, Outcome,
     ext::{OwnAuthorization, Stamp, TokenGeneration},
 };

@@ -6,7 +6,8 @@ use steadfast_auth::{
     ApiKey, AuthErrorKind, CodeExchange, Credentials, Gate, GatePermit, IndividualLogin, InvalidSecret,
     Login, LoginFields, OneTimeCode, TokenPhase, TokenSource, TotpSecret,
 };
-use steadfast_spec::{BaseUrl, BoxError, Form, Lane, Zone};
+use steadfast_call::{BoxError, Lane};
+use steadfast_spec::{BaseUrl, Form, Zone};
 use tokio::time::Instant;
 
 use crate::support::{

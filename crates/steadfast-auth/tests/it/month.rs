@@ -14,8 +14,9 @@ use http_body_util::Full;
 use steadfast_auth::{
     ApiKey, AuthHeaderLayer, Credentials, IndividualLogin, RefreshLayer, Renewal, TokenSource, TotpSecret,
 };
+use steadfast_call::WallClock;
 use steadfast_sandbox::Sandbox;
-use steadfast_spec::{BaseUrl, WallClock};
+use steadfast_spec::BaseUrl;
 use tokio::time::Instant;
 use tower::{Layer, ServiceExt};
 
@@ -65,7 +66,7 @@ async fn month(renewal: Renewal, runs_in_background: bool) -> Month {
     let sandbox = Sandbox::builder()
         .seed(11)
         .totp_window(0)
-        .wall_clock(WallClock::new(move || midnight))
+        .wall_clock(midnight)
         .script(
             "[[fault]]\nname = 'quota.storm'\nendpoint = 'individual-token'\nnth = 3\n\
              [[fault]]\nname = 'quota.storm'\nendpoint = 'individual-token'\nnth = 8\ntimes = 2\n\

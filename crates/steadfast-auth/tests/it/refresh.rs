@@ -11,7 +11,7 @@ use steadfast_auth::{
     AuthErrorKind, AuthHeaderLayer, Cause, RefreshLayer, RefusedHeader, Renewal, TokenPhase, TokenSource,
     Unrenewed,
 };
-use steadfast_spec::{
+use steadfast_call::{
     Failure, Outcome,
     ext::{Deadline, DoNotRetry, OwnAuthorization, SendBy},
 };

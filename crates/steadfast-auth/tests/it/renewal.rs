@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 use steadfast_auth::{
     AuthErrorKind, Credentials, DailyAt, IndividualLogin, OneTimeCode, Renewal, TokenPhase, TokenSource,
 };
-use steadfast_spec::{BoxError, ext::TokenGeneration};
+use steadfast_call::{BoxError, ext::TokenGeneration};
 
 use crate::{
     refresh::flag,

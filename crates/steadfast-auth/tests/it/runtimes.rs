@@ -3,7 +3,7 @@
 use std::thread;
 
 use steadfast_auth::AuthErrorKind;
-use steadfast_spec::ext::{Deadline, Stamp};
+use steadfast_call::ext::{Deadline, Stamp};
 use tokio::{
     runtime::{Builder, Runtime},
     time::Instant,

@@ -21,7 +21,8 @@ use steadfast_auth::{
     ApiKey, AuthError, AuthErrorKind, AuthHeaderLayer, Credentials, IndividualLogin, Refresh, RefreshLayer,
     Renewal, TokenSource, Totp, TotpSecret,
 };
-use steadfast_spec::{BaseUrl, BootClock, BoxError, Failure, Fate, Form, WallClock, ext};
+use steadfast_call::{BootClock, BoxError, Failure, Fate, WallClock, ext};
+use steadfast_spec::{BaseUrl, Form};
 use tokio::time::Instant;
 use tower::{Layer, Service, ServiceExt};
 

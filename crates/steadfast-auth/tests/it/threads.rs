@@ -12,7 +12,7 @@ use http::{Request, Response, StatusCode};
 use steadfast_auth::{
     ApiKey, Attempt, AuthHeaderLayer, Grant, Login, LoginFailure, LoginMode, RefreshLayer, TokenSource,
 };
-use steadfast_spec::ext::{Stamp, TokenGeneration};
+use steadfast_call::ext::{Stamp, TokenGeneration};
 use tower::{ServiceBuilder, ServiceExt, service_fn};
 
 /// Each login brings the next token; the service accepts only the newest.

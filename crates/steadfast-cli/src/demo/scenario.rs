@@ -1,7 +1,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
+use steadfast_call::BoxError;
 use steadfast_sandbox::{Fault, FaultEntry, Sandbox, enforce::Kind};
-use steadfast_spec::{BoxError, OrderRequest, OrderType, Zone};
+use steadfast_spec::{OrderRequest, OrderType, Zone};
 
 use super::{
     dice::Dice,

@@ -1,8 +1,9 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
+use steadfast_call::Lane;
 use steadfast_sandbox::State;
-use steadfast_spec::{Lane, OrderRequest};
+use steadfast_spec::OrderRequest;
 use tokio::{sync::watch, task::JoinSet, time::Instant};
 
 use super::{

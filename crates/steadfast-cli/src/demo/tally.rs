@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use steadfast_spec::Lane;
+use steadfast_call::Lane;
 
 use super::{
     contender::Told,

@@ -10,7 +10,7 @@ use steadfast::dedup::{
     IntentNo, Reason, RecoveredOrder, Verdict,
     journal::{Entry, FileJournal, Journal, JournalError, Record},
 };
-use steadfast_spec::Outcome;
+use steadfast_call::Outcome;
 
 use super::{Row, Unresolved, show};
 use crate::{

@@ -336,7 +336,7 @@ mod tests {
         dedup::{Answer, AttemptNo, IntentNo, Session},
         ext::IntentId,
     };
-    use steadfast_spec::Resend;
+    use steadfast_call::Resend;
 
     use super::*;
 

@@ -16,7 +16,7 @@ use steadfast::{
     },
     limit::Account,
 };
-use steadfast_spec::file::open_own;
+use steadfast_call::file::open_own;
 
 use super::{known, out::is_same, row::Rows};
 use crate::{

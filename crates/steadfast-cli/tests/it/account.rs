@@ -70,7 +70,7 @@ pub(crate) fn stderr(output: &Output) -> String {
 /// Returns the authenticator's current code.
 pub(crate) fn totp(secret: &str) -> String {
     use hmac::{Hmac, KeyInit, Mac};
-    let now = steadfast_spec::WallClock::system().now();
+    let now = steadfast_call::WallClock::system().now();
     let step = now.duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap().as_secs() / 30;
     let key = data_encoding::BASE32_NOPAD.decode(secret.as_bytes()).unwrap();
     let mut mac = Hmac::<sha1::Sha1>::new_from_slice(&key).unwrap();

@@ -7,7 +7,8 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use steadfast_spec::{ERRORS, WallClock};
+use steadfast_call::WallClock;
+use steadfast_spec::ERRORS;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},

@@ -10,7 +10,7 @@ use steadfast::{
     },
     ext::{Account, IntentId},
 };
-use steadfast_spec::WallClock;
+use steadfast_call::WallClock;
 
 use crate::{
     files::{orders, said},

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::Extensions;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
-use steadfast_spec::{
+use steadfast_call::{
     BoxError, Clocks,
     ext::{self, Stamped},
 };

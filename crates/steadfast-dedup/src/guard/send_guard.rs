@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
-use steadfast_spec::{
+use steadfast_call::{
     BoxError, Class, Clocks, Failure, Fate, Moment, Outcome, Resend,
     ext::{self, Stamp},
     find_cause, outcome_of_status,
@@ -68,10 +68,7 @@ const CHECK_PATIENCE: Duration = Duration::from_secs(2);
 /// use http::{Request, Response};
 /// use http_body_util::{BodyExt, Full};
 /// use steadfast_dedup::{GuardedBody, OrderTracker, SendGuardLayer, Settings};
-/// use steadfast_spec::{
-///     BoxError,
-///     ext::{SendStamp, Stamp},
-/// };
+/// use steadfast_call::{BoxError, ext::{SendStamp, Stamp}};
 /// use tower::{ServiceBuilder, ServiceExt, service_fn};
 ///
 /// # #[tokio::main(flavor = "current_thread")]

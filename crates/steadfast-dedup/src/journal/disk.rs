@@ -5,7 +5,7 @@ use std::{
     path::Path,
 };
 
-use steadfast_spec::file::open_own;
+use steadfast_call::file::open_own;
 
 /// The file system as a [`Log`](crate::journal::Log) uses it.
 ///
@@ -116,7 +116,7 @@ pub trait DiskFile: Send + fmt::Debug {
 /// The file system of this machine.
 ///
 /// Files are created for their owner alone; others are opened only if they are this user's own, as
-/// [`open_own`](steadfast_spec::file::open_own) says.
+/// [`open_own`](steadfast_call::file::open_own) says.
 ///
 /// On Unix a file that was moved, removed or replaced is noticed by its device and inode. Elsewhere it is noticed
 /// only if no file of its size is at its path: one that was replaced by another of the same size, or that has a

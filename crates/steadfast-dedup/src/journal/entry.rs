@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use steadfast_spec::{Form, OrderRequest, Outcome, Resend, ext};
+use steadfast_call::{Outcome, Resend, ext};
+use steadfast_spec::{Form, OrderRequest};
 
 use crate::{
     numbers::{AttemptNo, IntentNo, Session, TradingDay},

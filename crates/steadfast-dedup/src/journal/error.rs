@@ -143,7 +143,7 @@ impl fmt::Display for JournalError {
     }
 }
 
-steadfast_spec::debug_in_one_line!(JournalError);
+steadfast_call::debug_in_one_line!(JournalError);
 
 impl Error for JournalError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {

@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use steadfast_spec::{Outcome, ext};
+use steadfast_call::{Outcome, ext};
 
 use super::entry::{Entry, Record};
 use crate::numbers::{IntentNo, TradingDay};

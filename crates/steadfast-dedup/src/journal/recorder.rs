@@ -3,7 +3,8 @@ use std::{path::Path, sync::Arc};
 use hmac::{Hmac, KeyInit, Mac};
 use http::{HeaderMap, header};
 use sha1::Sha1;
-use steadfast_spec::{OrderRequest, ext};
+use steadfast_call::ext;
+use steadfast_spec::OrderRequest;
 
 use super::{Durable, Entry, Journal, Record};
 use crate::{

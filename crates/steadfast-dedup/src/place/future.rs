@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
-use steadfast_spec::BoxError;
+use steadfast_call::BoxError;
 use tower_service::Service;
 
 use crate::{

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use steadfast_spec::{Route, ext};
+use steadfast_call::{Route, ext};
 use tower_layer::Layer;
 
 use crate::{place::service::Dedup, tracker::order_tracker::OrderTracker};

@@ -9,10 +9,8 @@ use bytes::Bytes;
 use http::{Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
-use steadfast_spec::{
-    ext::{self, Stamp},
-    parse_order_list,
-};
+use steadfast_call::ext::{self, Stamp};
+use steadfast_spec::parse_order_list;
 
 use crate::{
     numbers::{Session, TradingDay},

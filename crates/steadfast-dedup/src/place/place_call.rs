@@ -4,11 +4,12 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode, header};
 use http_body::Body;
 use http_body_util::{BodyExt, Limited};
-use steadfast_spec::{
-    BoxError, Failure, Fate, Form, OrderRequest, Outcome, Resend, Spare,
+use steadfast_call::{
+    BoxError, Failure, Fate, Outcome, Resend, Spare,
     ext::{self, Stamp},
     find_cause,
 };
+use steadfast_spec::{Form, OrderRequest};
 use tokio::time::Instant;
 use tower_service::Service;
 

@@ -6,7 +6,7 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, header};
 use http_body::Body;
-use steadfast_spec::{
+use steadfast_call::{
     BoxError, Failure,
     ext::{self, Stamp, Stamped},
 };

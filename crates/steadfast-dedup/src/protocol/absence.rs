@@ -204,7 +204,8 @@ fn is_settled_itself(intent: &Intent, evidence: LogicalTime) -> bool {
 mod tests {
     use std::sync::Arc;
 
-    use steadfast_spec::{OrderRequest, Outcome, Resend};
+    use steadfast_call::{Outcome, Resend};
+    use steadfast_spec::OrderRequest;
 
     use super::*;
     use crate::{

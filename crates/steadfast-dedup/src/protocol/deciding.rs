@@ -142,7 +142,8 @@ impl OrderProtocol {
 mod tests {
     use std::{sync::Arc, time::Duration};
 
-    use steadfast_spec::{OrderRequest, Outcome, ext};
+    use steadfast_call::{Outcome, ext};
+    use steadfast_spec::OrderRequest;
 
     use super::*;
     use crate::{
@@ -228,7 +229,7 @@ mod tests {
             Event::Sent(attempt),
             Event::Closed {
                 attempt,
-                outcome: Outcome::Unknown { resend: steadfast_spec::Resend::AfterAbsence },
+                outcome: Outcome::Unknown { resend: steadfast_call::Resend::AfterAbsence },
                 answer: Answer::Status(500),
             },
         ] {

@@ -1,6 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
-use steadfast_spec::{OrderRecord, OrderRequest, Outcome, ext};
+use steadfast_call::{Outcome, ext};
+use steadfast_spec::{OrderRecord, OrderRequest};
 
 use crate::{
     numbers::{AttemptNo, IntentNo, ReadNo, Session, TradingDay},

@@ -1,6 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
-use steadfast_spec::{OrderRequest, ext};
+use steadfast_call::ext;
+use steadfast_spec::OrderRequest;
 
 use crate::{
     numbers::{LogicalTime, Session, TradingDay},

@@ -3,7 +3,7 @@ use std::{
     time::Duration,
 };
 
-use steadfast_spec::ext;
+use steadfast_call::ext;
 
 use crate::{
     numbers::{IntentNo, TradingDay},

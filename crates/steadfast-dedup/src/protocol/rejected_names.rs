@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, time::Duration};
 
-use steadfast_spec::ext;
+use steadfast_call::ext;
 
 use crate::numbers::IntentNo;
 

@@ -122,7 +122,8 @@ impl OrderProtocol {
 mod tests {
     use std::time::Duration;
 
-    use steadfast_spec::{Form, OrderRequest, Outcome};
+    use steadfast_call::Outcome;
+    use steadfast_spec::{Form, OrderRequest};
 
     use super::*;
     use crate::{

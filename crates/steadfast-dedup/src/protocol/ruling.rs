@@ -39,6 +39,6 @@ impl fmt::Display for InvalidRuling {
     }
 }
 
-steadfast_spec::debug_in_one_line!(InvalidRuling);
+steadfast_call::debug_in_one_line!(InvalidRuling);
 
 impl Error for InvalidRuling {}

@@ -2,7 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use steadfast_spec::{OrderRequest, Outcome, Resend, ext};
+use steadfast_call::{Outcome, Resend, ext};
+use steadfast_spec::OrderRequest;
 
 use crate::{
     numbers::{AttemptNo, IntentNo, Session},

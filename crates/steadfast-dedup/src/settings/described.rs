@@ -67,7 +67,7 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
-    use steadfast_spec::WallClock;
+    use steadfast_call::WallClock;
 
     use super::*;
 

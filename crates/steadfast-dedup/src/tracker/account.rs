@@ -1,7 +1,8 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use http::{HeaderValue, Request};
-use steadfast_spec::{OrderRequest, Outcome, ext};
+use steadfast_call::{Outcome, ext};
+use steadfast_spec::OrderRequest;
 use tokio::sync::broadcast;
 
 use crate::{

@@ -7,7 +7,7 @@ use std::{
     },
 };
 
-use steadfast_spec::ext;
+use steadfast_call::ext;
 use tokio::sync::broadcast;
 
 use self::recording::Written;
@@ -207,7 +207,8 @@ impl fmt::Debug for WeakLedger {
 
 #[cfg(test)]
 mod tests {
-    use steadfast_spec::{Form, OrderRequest, Outcome, Resend};
+    use steadfast_call::{Outcome, Resend};
+    use steadfast_spec::{Form, OrderRequest};
 
     use super::*;
     use crate::{numbers::Session, protocol::event::Answer, tracker::account::Opening};

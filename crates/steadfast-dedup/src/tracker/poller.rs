@@ -4,10 +4,11 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use http_body::Body;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use steadfast_spec::{
-    BoxError, Endpoint, FieldNames, Lane, OrderListReader, OrderRecord, Route,
+use steadfast_call::{
+    BoxError, Lane, Route,
     ext::{self, Stamp},
 };
+use steadfast_spec::{Endpoint, FieldNames, OrderListReader, OrderRecord};
 use tower_service::Service;
 
 use crate::{

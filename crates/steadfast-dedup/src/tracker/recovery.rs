@@ -5,7 +5,8 @@ use std::{
     sync::Arc,
 };
 
-use steadfast_spec::{OrderRequest, Outcome, ext};
+use steadfast_call::{Outcome, ext};
+use steadfast_spec::OrderRequest;
 
 use crate::{
     journal::{Entry, Record},
@@ -246,7 +247,7 @@ impl Overdue {
 
 #[cfg(test)]
 mod tests {
-    use steadfast_spec::Resend;
+    use steadfast_call::Resend;
 
     use super::*;
     use crate::{numbers::Session, protocol::event::Answer};

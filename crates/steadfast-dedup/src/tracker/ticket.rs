@@ -3,10 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use http::{Extensions, Method, Request};
-use steadfast_spec::{
-    Endpoint,
-    ext::{self, Stamp},
-};
+use steadfast_call::ext::{self, Stamp};
+use steadfast_spec::Endpoint;
 
 use crate::{
     numbers::{IntentNo, ReadNo},
@@ -101,7 +99,7 @@ pub(crate) const ORDERS: &str = "/api/oms/orders";
 
 #[cfg(test)]
 mod tests {
-    use steadfast_spec::Route;
+    use steadfast_call::Route;
 
     use super::*;
 

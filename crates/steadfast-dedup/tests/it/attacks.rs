@@ -8,10 +8,10 @@ use std::{
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use serde_json::{Map, Value, json};
+use steadfast_call::{BoxError, ext};
 use steadfast_dedup::{
     AccountMode, DedupLayer, GuardedBody, OrderEvent, OrderTracker, ResendPolicy, SendGuardLayer, Settings,
 };
-use steadfast_spec::{BoxError, ext};
 use tokio::time::{Instant, sleep};
 use tower::{Layer, Service, ServiceExt};
 

@@ -11,8 +11,8 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::Full;
+use steadfast_call::{BoxError, Failure, Outcome};
 use steadfast_dedup::{DedupLayer, GuardedBody, OrderTracker, SendGuardLayer, Settings};
-use steadfast_spec::{BoxError, Failure, Outcome};
 use tokio::time::sleep;
 use tower::{Layer, Service, ServiceExt};
 

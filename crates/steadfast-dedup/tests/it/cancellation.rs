@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
+use steadfast_call::{Fate, ext};
 use steadfast_dedup::{DedupLayer, OrderEvent, OrderTracker};
-use steadfast_spec::{Fate, ext};
 use tokio::time::sleep;
 use tower::{Layer, ServiceExt};
 
@@ -158,7 +158,7 @@ async fn a_repeat_by_a_layer_between_is_refused_and_stays_in_doubt() {
     rig.gateway.will([gw504(), gw504()]);
     let request = rig.request("a", ORDER);
     let error = rig.service.clone().oneshot(request).await.err().unwrap();
-    let outcome = steadfast_spec::Failure::outcome_of(&*error);
+    let outcome = steadfast_call::Failure::outcome_of(&*error);
     assert!(outcome.is_unknown(), "the refused repeat proves nothing of the first send: {outcome}");
     assert_eq!(rig.gateway.posts(), 2, "one send, and one resend after its absence");
 }
@@ -307,7 +307,7 @@ async fn other_traffic_passes_untouched() {
         let (parts, body) = request.into_parts();
         let mut response = http::Response::new(Full::new(body.collect().await.unwrap().to_bytes()));
         *response.headers_mut() = parts.headers;
-        Ok::<_, steadfast_spec::BoxError>(response)
+        Ok::<_, steadfast_call::BoxError>(response)
     });
     let service =
         DedupLayer::new(&tracker).layer(tower::util::BoxCloneService::new(inner.map_future(Box::pin)));
@@ -327,7 +327,7 @@ async fn other_traffic_passes_untouched() {
 async fn without_a_send_guard_orders_are_refused() {
     let tracker = OrderTracker::default();
     let inner = tower::service_fn(|_: Request<Body>| {
-        std::future::ready(Ok::<_, steadfast_spec::BoxError>(http::Response::new(
+        std::future::ready(Ok::<_, steadfast_call::BoxError>(http::Response::new(
             Full::<bytes::Bytes>::default(),
         )))
     });
@@ -357,7 +357,7 @@ async fn an_original_error_stays_findable() {
     };
     let error = rig.service.clone().oneshot(request).await.err().unwrap();
     assert_eq!(error.to_string(), "order in doubt: deadline");
-    let fate = steadfast_spec::Failure::find(&*error).map(steadfast_spec::Failure::fate);
+    let fate = steadfast_call::Failure::find(&*error).map(steadfast_call::Failure::fate);
     assert!(matches!(fate, Some(Fate::Lost { ended: Some(_) })), "{fate:?}");
     assert!(steadfast_dedup::Unresolved::find(&*error).is_some());
 }

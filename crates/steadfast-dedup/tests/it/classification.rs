@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use steadfast_call::Fate;
 use steadfast_dedup::Settings;
-use steadfast_spec::Fate;
 use tokio::time::Instant;
 
 use crate::{

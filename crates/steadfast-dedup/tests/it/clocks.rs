@@ -9,11 +9,12 @@ use std::{
 };
 
 use http::Request;
-use steadfast_dedup::{IntentNo, OrderEvent, Ruling, Settings};
-use steadfast_spec::{
-    BootClock, Endpoint, Route, WallClock,
+use steadfast_call::{
+    BootClock, Route, WallClock,
     ext::{self, Stamp as _},
 };
+use steadfast_dedup::{IntentNo, OrderEvent, Ruling, Settings};
+use steadfast_spec::Endpoint;
 use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use http::Request;
+use steadfast_call::ext;
 use steadfast_dedup::Settings;
-use steadfast_spec::ext;
 use tokio::time::{advance, sleep};
 use tower::ServiceExt;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::{HeaderValue, header};
-use steadfast_spec::ext;
+use steadfast_call::ext;
 use tokio::time::{Instant, sleep};
 
 use crate::{

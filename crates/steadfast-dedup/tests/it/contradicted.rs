@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use steadfast_call::ext;
 use steadfast_dedup::{AccountMode, IntentNo, ListShows, OrderEvent, OrdersScope, Reason, Ruling, Settings};
-use steadfast_spec::ext;
 use tokio::time::{Instant, sleep};
 
 use crate::{

@@ -15,13 +15,13 @@ use std::{
 use http::{HeaderValue, Request, Response, header};
 use http_body_util::Full;
 use parking_lot::Mutex;
+use steadfast_call::{BoxError, Failure, Outcome, WallClock, ext, find_cause};
 use steadfast_dedup::{
     AccountMode, Dedup, DedupLayer, GuardedBody, OrderEvent, OrderRefused, OrderTracker, Recover,
     RecoveredOrder, ResendPolicy, SendGuard, SendGuardLayer, Settings, Verdict,
     journal::{Disk, Durable, Entry, FileJournal, FileSystem, Journal, JournalError, Log, Record},
     unresolved,
 };
-use steadfast_spec::{BoxError, Failure, Outcome, WallClock, ext, find_cause};
 use steadfast_verify::{
     invariants::{Run, violations},
     noon::at_noon,

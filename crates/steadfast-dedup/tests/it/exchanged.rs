@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use serde_json::json;
-use steadfast_dedup::{AccountMode, OrderEvent, Settings};
-use steadfast_spec::{
-    Endpoint, Route,
+use steadfast_call::{
+    Route,
     ext::{self, Stamp},
 };
+use steadfast_dedup::{AccountMode, OrderEvent, Settings};
+use steadfast_spec::Endpoint;
 use tokio::time::sleep;
 use tower::ServiceExt;
 

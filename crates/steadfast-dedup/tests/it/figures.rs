@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use steadfast_call::BootClock;
 use steadfast_dedup::{Event, OrdersScope, ReadFault, ResendPolicy, Settings};
-use steadfast_spec::BootClock;
 use tokio::time::{Instant, sleep};
 
 use crate::{

@@ -13,12 +13,13 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
-use steadfast_dedup::GuardedBody;
-use steadfast_spec::{
-    BoxError, Endpoint, Envelope, Failure, Fate, Form, Outcome, Peek, WallClock,
+use steadfast_call::{
+    BoxError, Failure, Fate, Outcome, Peek, WallClock,
     ext::{self, Stamp},
     outcome_of,
 };
+use steadfast_dedup::GuardedBody;
+use steadfast_spec::{Endpoint, Envelope, Form};
 use tokio::time::{Instant, sleep};
 use tower::Service;
 

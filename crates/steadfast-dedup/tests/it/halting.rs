@@ -6,8 +6,9 @@ use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body::Body;
 use http_body_util::{BodyExt, Full};
+use steadfast_call::{BoxError, Failure, Fate, Route, find_cause};
 use steadfast_dedup::{DedupLayer, GuardedBody, OrderRefused, OrderTracker, SendGuardLayer};
-use steadfast_spec::{BoxError, Endpoint, Failure, Fate, Route, find_cause};
+use steadfast_spec::Endpoint;
 use tokio::time::sleep;
 use tower::{Layer, ServiceExt, service_fn};
 

@@ -2,10 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
+use steadfast_call::{Outcome, ext};
 use steadfast_dedup::{
     AttemptNo, Effect, Event, IntentNo, OrderEvent, Purpose, ReadFault, Session, Settings, Step, TradingDay,
 };
-use steadfast_spec::{OrderRequest, Outcome, ext};
+use steadfast_spec::OrderRequest;
 use steadfast_verify::invariants::{ALL, Answer, Order, Run, violations};
 use tokio::time::sleep;
 

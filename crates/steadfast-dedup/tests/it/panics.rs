@@ -12,8 +12,8 @@ use std::{
 
 use http::{Method, Request, Response};
 use http_body::Body as _;
+use steadfast_call::{BoxError, ext};
 use steadfast_dedup::{DedupLayer, GuardedBody, OrderEvent, OrderTracker, SendGuardLayer, Settings};
-use steadfast_spec::{BoxError, ext};
 use tokio::{sync::broadcast::Receiver, time::sleep};
 use tower::{Layer, Service, ServiceExt};
 

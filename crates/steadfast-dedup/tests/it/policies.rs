@@ -8,10 +8,10 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
+use steadfast_call::{WallClock, ext};
 use steadfast_dedup::{
     Baseline, Cause, Confidence, KeyPolicy, ListShows, Reason, ResendPolicy, Settings, VerifyOn,
 };
-use steadfast_spec::{WallClock, ext};
 use tokio::time::{Instant, sleep};
 
 use crate::{

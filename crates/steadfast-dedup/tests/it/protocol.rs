@@ -2,11 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
+use steadfast_call::{Outcome, Resend};
 use steadfast_dedup::{
     Answer, AttemptNo, Effect, Event, IntentNo, OrderEvent, OrderProtocol, Purpose, ReadNo, Session,
     Settings, TradingDay, Verdict, Wake,
 };
-use steadfast_spec::{FieldNames, OrderRecord, OrderRequest, Outcome, Resend, parse_order_list};
+use steadfast_spec::{FieldNames, OrderRecord, OrderRequest, parse_order_list};
 
 const UNKNOWN: Outcome = Outcome::Unknown { resend: Resend::AfterAbsence };
 
@@ -275,7 +276,7 @@ fn nothing_of_a_session_that_ended_is_sent_again() {
     let attempt = driver.send(intent).unwrap();
     driver.close(attempt, UNKNOWN, Answer::Status(504));
     reads_until_decided(&mut driver, intent);
-    let renewed = Session::new(Some(steadfast_spec::ext::TokenGeneration(1)));
+    let renewed = Session::new(Some(steadfast_call::ext::TokenGeneration(1)));
     assert_eq!(driver.protocol.next_attempt(intent, renewed), None);
     driver.step(Event::Concluded(intent));
     let verdict = driver.protocol.verdict(intent);

@@ -8,8 +8,8 @@ use std::{
 
 use http::{Request, Response};
 use http_body::Body as _;
+use steadfast_call::{BoxError, Failure, Fate, Outcome};
 use steadfast_dedup::{DedupLayer, GuardedBody, OrderTracker, SendGuardLayer, Unresolved};
-use steadfast_spec::{BoxError, Failure, Fate, Outcome};
 use tower::{Layer, Service, ServiceExt};
 
 use crate::{gateway::Body, rig::ORDER};

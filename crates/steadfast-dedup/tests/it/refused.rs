@@ -10,8 +10,8 @@ use std::{
 
 use http::{Method, Request, Response};
 use parking_lot::Mutex;
+use steadfast_call::{BoxError, Failure};
 use steadfast_dedup::{Baseline, Dedup, DedupLayer, OrderTracker, SendGuard, SendGuardLayer, Settings};
-use steadfast_spec::{BoxError, Failure};
 use tokio::time::{Instant, sleep, timeout};
 use tower::{Layer, Service, ServiceExt};
 

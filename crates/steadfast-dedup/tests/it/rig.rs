@@ -10,14 +10,15 @@ use std::{
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use parking_lot::Mutex;
+use steadfast_call::{
+    BoxError, Failure, Lane, Outcome,
+    ext::{self, Stamp},
+};
 use steadfast_dedup::{
     Dedup, DedupLayer, OrderEvent, OrderTracker, RESOLUTION_HEADER, Resolution, SendGuard, SendGuardLayer,
     Settings, Unresolved,
 };
-use steadfast_spec::{
-    BoxError, Failure, Lane, Outcome, PlacedOrder,
-    ext::{self, Stamp},
-};
+use steadfast_spec::PlacedOrder;
 use steadfast_verify::{
     invariants::{Answer, Order, Run, violations},
     noon::at_noon,

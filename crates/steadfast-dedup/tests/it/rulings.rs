@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use steadfast_call::ext;
 use steadfast_dedup::{IntentNo, InvalidRuling, OrderEvent, Ruling};
-use steadfast_spec::ext;
 use tokio::time::sleep;
 
 use crate::{

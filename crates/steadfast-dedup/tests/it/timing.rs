@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use steadfast_call::{Fate, ext};
 use steadfast_dedup::{ResendPolicy, Settings};
-use steadfast_spec::{Fate, ext};
 use tokio::time::{Instant, sleep};
 
 use crate::{

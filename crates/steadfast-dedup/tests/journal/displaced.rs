@@ -310,7 +310,7 @@ fn x03_a_journal_or_lock_of_another_owner_is_refused() {
     symlink(beside(&path, ".lock"), beside(&linked, ".lock")).unwrap();
     refused(&linked);
     assert!(!linked.exists());
-    // Only root can give files away; other users are tested in `steadfast_spec::file`.
+    // Only root can give files away; other users are tested in `steadfast_call::file`.
     if fs::metadata(&path).unwrap().uid() != 0 {
         return;
     }

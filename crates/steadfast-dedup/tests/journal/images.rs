@@ -10,11 +10,11 @@ use rand_chacha::{
     ChaCha8Rng,
     rand_core::{Rng, SeedableRng},
 };
+use steadfast_call::Outcome;
 use steadfast_dedup::{
     Session,
     journal::{Entry, JournalError, Log, Record},
 };
-use steadfast_spec::Outcome;
 
 use crate::{
     acknowledged, begun, closed, deep,

@@ -11,11 +11,12 @@ mod size;
 
 use std::sync::Arc;
 
+use steadfast_call::{Outcome, Resend, ext};
 use steadfast_dedup::{
     Answer, AttemptNo, IntentNo, Session, TradingDay,
     journal::{Entry, Record},
 };
-use steadfast_spec::{OrderRequest, Outcome, Resend, ext};
+use steadfast_spec::OrderRequest;
 
 /// True for long runs.
 pub(crate) fn deep() -> bool {

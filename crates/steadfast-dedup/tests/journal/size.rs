@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use steadfast_call::{Outcome, ext};
 use steadfast_dedup::{
     IntentNo, TradingDay,
     journal::{Entry, Log, Record},
 };
-use steadfast_spec::{Outcome, ext};
 
 use crate::{acknowledged, begun, closed, deep, disk::SimDisk, entry, intent_of, lost, seen};
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use steadfast_spec::Lane;
+use steadfast_call::Lane;
 
 use crate::{
     core::{key_set::KeySet, time::Nanos},

@@ -2,7 +2,7 @@ mod admission;
 
 use std::time::Duration;
 
-use steadfast_spec::Lane;
+use steadfast_call::Lane;
 
 pub(crate) use self::admission::Mode;
 use crate::core::{

@@ -1,4 +1,4 @@
-use steadfast_spec::Lane;
+use steadfast_call::Lane;
 
 /// True for the lanes that get a trader out of a position or tell whether there is one. Requests without an answer
 /// hold these back for little more than a window.

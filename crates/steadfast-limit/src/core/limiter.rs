@@ -1,4 +1,5 @@
-use steadfast_spec::{Lane, Scope, Zone};
+use steadfast_call::Lane;
+use steadfast_spec::{Scope, Zone};
 
 use crate::{
     core::{

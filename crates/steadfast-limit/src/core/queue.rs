@@ -3,7 +3,7 @@ use std::{
     ops::Bound::{Excluded, Unbounded},
 };
 
-use steadfast_spec::Lane;
+use steadfast_call::Lane;
 
 use crate::core::{decision::WaiterId, rules::ceilings::LANES, time::Nanos};
 

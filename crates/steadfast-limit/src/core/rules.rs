@@ -4,7 +4,8 @@ pub(crate) mod quota;
 
 use std::num::NonZeroU32;
 
-use steadfast_spec::{Lane, Scope, Zone};
+use steadfast_call::Lane;
+use steadfast_spec::{Scope, Zone};
 
 use crate::{
     core::{

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use steadfast_spec::{Lane, Zone};
+use steadfast_call::Lane;
+use steadfast_spec::Zone;
 
 use crate::core::rules::ceilings::LANES;
 

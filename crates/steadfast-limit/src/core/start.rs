@@ -62,7 +62,8 @@ impl Rules {
 mod tests {
     use std::time::Duration;
 
-    use steadfast_spec::{Lane, Scope, Zone};
+    use steadfast_call::Lane;
+    use steadfast_spec::{Scope, Zone};
 
     use super::*;
     use crate::core::{

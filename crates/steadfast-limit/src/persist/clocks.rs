@@ -3,7 +3,7 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use steadfast_spec::{BootClock, WallClock};
+use steadfast_call::{BootClock, WallClock};
 
 /// The clocks that tell how long ago an earlier process wrote its record.
 #[derive(Clone)]

@@ -7,7 +7,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use steadfast_spec::file::{NotOwn, open_own};
+use steadfast_call::file::{NotOwn, open_own};
 
 use crate::{
     core::event::NextStart,

@@ -1,5 +1,6 @@
 use http::Request;
-use steadfast_spec::{Routes, Zone, ext};
+use steadfast_call::{Routes, ext};
+use steadfast_spec::Zone;
 
 /// Decides which zones a request falls under.
 ///
@@ -43,7 +44,7 @@ where
     }
 }
 
-/// Takes the zones of the request's [`Route`](steadfast_spec::Route), which the route layer put into its extensions.
+/// Takes the zones of the request's [`Route`](steadfast_call::Route), which the route layer put into its extensions.
 ///
 /// Without a route it uses the service's own table (§4.1, §8) for the request's method and path, and the strictest
 /// zone for a path in no table.
@@ -70,7 +71,7 @@ impl AsRef<[Zone]> for RouteZones {
 
 #[cfg(test)]
 mod tests {
-    use steadfast_spec::Route;
+    use steadfast_call::Route;
 
     use super::*;
 

@@ -5,7 +5,7 @@ use std::{
 };
 
 use pin_project_lite::pin_project;
-use steadfast_spec::Lane;
+use steadfast_call::Lane;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::{

@@ -1,6 +1,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use steadfast_spec::{BootClock, Lane, WallClock, Zone, zones};
+use steadfast_call::{BootClock, Lane, WallClock};
+use steadfast_spec::{Zone, zones};
 
 use crate::{
     core::{

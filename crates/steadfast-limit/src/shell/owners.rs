@@ -2,7 +2,7 @@ use std::task::Waker;
 
 use slab::Slab;
 
-use steadfast_spec::Lane;
+use steadfast_call::Lane;
 
 use crate::core::{
     decision::{Grant, ZoneId},

@@ -1,6 +1,7 @@
 use std::{fmt, net::IpAddr, sync::Arc};
 
-use steadfast_spec::{Endpoint, Lane, Zone, ext};
+use steadfast_call::{Lane, ext};
+use steadfast_spec::{Endpoint, Zone};
 use tokio::time::Instant;
 
 use crate::{

@@ -1,6 +1,7 @@
 use std::{fmt, time::Duration};
 
-use steadfast_spec::{Lane, Scope, Zone};
+use steadfast_call::Lane;
+use steadfast_spec::{Scope, Zone};
 
 use crate::{
     core::rules::{ceilings::LANES, profile::Profile},

@@ -8,11 +8,11 @@ use std::{
 };
 
 use proptest::prelude::*;
+use steadfast_call::{BootClock, WallClock};
 use steadfast_limit::{
     Account, Answer, Builder, ColdStart, Event, InvalidLimiter, Lane, Loss, NextStart, Profile, ScopeKeys,
     TokenOrigin, Zone, ZoneLimiter,
 };
-use steadfast_spec::{BootClock, WallClock};
 use steadfast_verify::probes::densest_window;
 use tempfile::TempDir;
 use tokio::time::{Instant, advance, sleep};
@@ -550,7 +550,7 @@ async fn l02_a_journal_that_is_gone_is_not_taken_for_a_first_start() {
 #[tokio::test(start_paused = true)]
 async fn x03_a_journal_that_others_may_have_made_is_refused_by_name() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
-    use steadfast_spec::file::NotOwn;
+    use steadfast_call::file::NotOwn;
     let ((_folder, path), clock) = (folder(), wall_clock(0));
     drop(start(&path, &clock));
     let lock = path.with_file_name("limits.lock");

@@ -14,11 +14,11 @@ use std::{
 
 use http::{Request, Response, StatusCode};
 use proptest::prelude::*;
+use steadfast_call::{Failure, Fate, ext};
 use steadfast_limit::{
     Account, Acquire, Answer, BoxError, Lane, Loss, Permit, Profile, Quota, SECOND, Scope, Snapshot, Zone,
     ZoneLimiter,
 };
-use steadfast_spec::{Failure, Fate, ext};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_test::task::{Spawn, spawn};
 use tower::{ServiceBuilder, ServiceExt, service_fn};

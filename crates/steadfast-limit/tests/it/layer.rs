@@ -8,8 +8,9 @@ use http::{
     Request, Response, StatusCode,
     header::{HOST, RETRY_AFTER},
 };
+use steadfast_call::{Failure, Fate, Route, ext};
 use steadfast_limit::{Account, BoxError, Lane, RateLimit, RateLimitLayer, Refusal, Zone, ZoneLimiter};
-use steadfast_spec::{Endpoint, Failure, Fate, Route, ext};
+use steadfast_spec::Endpoint;
 use steadfast_verify::probes::Strict;
 use tokio::time::{Instant, sleep};
 use tokio_test::{assert_pending, assert_ready, task};

@@ -7,10 +7,10 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
+use steadfast_call::{BootClock, WallClock, file::NotOwn};
 use steadfast_limit::{
     Account, Answer, ColdStart, Event, InvalidLimiter, Lane, ScopeKeys, Zone, ZoneLimiter,
 };
-use steadfast_spec::{BootClock, WallClock, file::NotOwn};
 use tempfile::TempDir;
 use tokio::time::{Instant, advance};
 

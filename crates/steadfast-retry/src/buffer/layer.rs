@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{Request, request};
 use http_body::Body;
 use pin_project_lite::pin_project;
-use steadfast_spec::{BoxError, Failure};
+use steadfast_call::{BoxError, Failure};
 use tower_layer::Layer;
 use tower_service::Service;
 

@@ -8,11 +8,12 @@ use bytes::Bytes;
 use http::{Request, Response, response};
 use http_body::Body;
 use pin_project_lite::pin_project;
-use steadfast_spec::{
-    BoxError, Endpoint, Outcome, Peek, Routes,
+use steadfast_call::{
+    BoxError, Outcome, Peek, Routes,
     ext::{self, Stamp, Stamped},
     outcome_of,
 };
+use steadfast_spec::Endpoint;
 use tower_layer::Layer;
 use tower_service::Service;
 use tracing::Span;
@@ -34,7 +35,7 @@ use crate::{
 /// [`PEEK_LIMIT`](crate::PEEK_LIMIT) bytes are read. The body is passed on as it came, as a [`PeekedBody`]. If a
 /// body is cut, fails or is longer, the outcome is unknown for good.
 ///
-/// Errors pass unchanged. Their outcome is [`Failure::outcome_of`](steadfast_spec::Failure::outcome_of).
+/// Errors pass unchanged. Their outcome is [`Failure::outcome_of`](steadfast_call::Failure::outcome_of).
 ///
 /// Each send has a span of its own, `send`. Its fields are those of OpenTelemetry's conventions for an HTTP client,
 /// and `steadfast.endpoint` and `steadfast.outcome`. It contains no path, query, header or body. The path's template
@@ -45,7 +46,7 @@ use crate::{
 /// ```
 /// use http_body_util::{BodyExt, Full};
 /// use steadfast_retry::ClassifyLayer;
-/// use steadfast_spec::{Outcome, ext::Stamp};
+/// use steadfast_call::{Outcome, ext::Stamp};
 /// use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
 ///
 /// # #[tokio::main(flavor = "current_thread")]

@@ -1,7 +1,8 @@
 use bytes::Bytes;
 use http::StatusCode;
 use http_body::{Body, Frame};
-use steadfast_spec::{Endpoint, Envelope, Outcome, Peek, outcome_of};
+use steadfast_call::{Outcome, Peek, outcome_of};
+use steadfast_spec::{Endpoint, Envelope};
 
 use crate::{
     classify::peeked_body::PeekedBody,

@@ -1,10 +1,11 @@
 use std::{error::Error, sync::LazyLock};
 
 use http::{Request, StatusCode, Uri, uri::Scheme};
-use steadfast_spec::{
-    BoxError, Endpoint, Failure, Fate, Outcome, Routes,
+use steadfast_call::{
+    BoxError, Failure, Fate, Outcome, Routes,
     ext::{ResendCount, Sends, Stamped},
 };
+use steadfast_spec::Endpoint;
 use tracing::{
     Span,
     field::{Empty, display},

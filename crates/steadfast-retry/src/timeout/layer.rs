@@ -9,10 +9,11 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
-use steadfast_spec::{
-    BoxError, Endpoint, Failure, Fate, Routes,
+use steadfast_call::{
+    BoxError, Failure, Fate, Routes,
     ext::{self, Stamp, Stamped},
 };
+use steadfast_spec::Endpoint;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower_layer::Layer;
 use tower_service::Service;
@@ -52,7 +53,7 @@ const FOREVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 ///
 /// use http_body_util::Full;
 /// use steadfast_retry::{AttemptTimedOut, AttemptTimeoutLayer};
-/// use steadfast_spec::Failure;
+/// use steadfast_call::Failure;
 /// use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]

@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use steadfast_spec::{BoxError, Failure, Fate, ext};
+use steadfast_call::{BoxError, Failure, Fate, ext};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::{

@@ -1,8 +1,8 @@
 use http::{HeaderMap, Request};
 use http_body::{Body, SizeHint};
 use http_body_util::BodyExt;
+use steadfast_call::{BoxError, Failure, Outcome};
 use steadfast_retry::{BufferBodyLayer, BufferedBody, Replay};
-use steadfast_spec::{BoxError, Failure, Outcome};
 use tower::{Layer, ServiceExt, service_fn};
 
 use crate::support::{Reply, Step, Steps, data};

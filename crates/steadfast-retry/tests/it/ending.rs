@@ -9,11 +9,12 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::BodyExt;
-use steadfast_retry::{AttemptTimeoutLayer, ClassifyLayer, PEEK_LIMIT, PeekedBody, TimedBody};
-use steadfast_spec::{
-    BoxError, Endpoint, Failure, Fate, Outcome,
+use steadfast_call::{
+    BoxError, Failure, Fate, Outcome,
     ext::{self, Stamp},
 };
+use steadfast_retry::{AttemptTimeoutLayer, ClassifyLayer, PEEK_LIMIT, PeekedBody, TimedBody};
+use steadfast_spec::Endpoint;
 use tokio::time::{Instant, sleep};
 use tower::{Layer, ServiceBuilder, ServiceExt, service_fn};
 

@@ -9,11 +9,12 @@ use std::{
 use http::{Request, Response, StatusCode};
 use http_body::SizeHint;
 use http_body_util::BodyExt;
-use steadfast_retry::{AttemptTrail, Jitter, ResendCount, RetriesEnded, RetryPolicy, Schedule, StopReason};
-use steadfast_spec::{
-    BoxError, Endpoint, Failure, Outcome, Resend,
+use steadfast_call::{
+    BoxError, Failure, Outcome, Resend,
     ext::{self, Stamp},
 };
+use steadfast_retry::{AttemptTrail, Jitter, ResendCount, RetriesEnded, RetryPolicy, Schedule, StopReason};
+use steadfast_spec::Endpoint;
 use tokio::time::{Instant, sleep};
 use tower::{Layer, ServiceExt, retry::budget::TpsBudget, service_fn};
 

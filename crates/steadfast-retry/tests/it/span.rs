@@ -150,7 +150,7 @@ fn no_secret_and_no_id_is_in_a_span() {
         .header(AUTHORIZATION, "Bearer canary:canary")
         .body(Sent::from("password=canary"))
         .unwrap();
-    request.extensions_mut().insert(steadfast_spec::ext::IntentId::new("canary"));
+    request.extensions_mut().insert(steadfast_call::ext::IntentId::new("canary"));
     let spans = spans([Reply::Body(400, "canary".into())], request);
     assert!(spans.len() == 1 && !spans[0].contains("canary"), "{spans:?}");
 }

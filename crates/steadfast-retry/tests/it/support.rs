@@ -11,10 +11,11 @@ use bytes::Bytes;
 use http::{Extensions, HeaderMap, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
-use steadfast_spec::{
-    BoxError, Endpoint, Failure, Fate, Outcome, Route,
+use steadfast_call::{
+    BoxError, Failure, Fate, Outcome, Route,
     ext::{self, Stamp},
 };
+use steadfast_spec::Endpoint;
 use tokio::time::{Instant, Sleep, sleep};
 use tower::Service;
 

@@ -2,11 +2,12 @@ use std::{future::pending, time::Duration};
 
 use http::{Request, Response};
 use http_body_util::{BodyExt, Empty};
-use steadfast_retry::{AttemptTimedOut, AttemptTimeoutLayer, BodyStalled, ClassifyLayer};
-use steadfast_spec::{
-    BoxError, Endpoint, Failure, Fate, Outcome, Resend,
+use steadfast_call::{
+    BoxError, Failure, Fate, Outcome, Resend,
     ext::{self, Stamp},
 };
+use steadfast_retry::{AttemptTimedOut, AttemptTimeoutLayer, BodyStalled, ClassifyLayer};
+use steadfast_spec::Endpoint;
 use tokio::time::{Instant, sleep};
 use tower::{Layer, ServiceBuilder, ServiceExt, service_fn};
 

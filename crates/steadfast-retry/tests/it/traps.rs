@@ -14,8 +14,9 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response, header::AUTHORIZATION};
 use http_body_util::{BodyExt, combinators::BoxBody};
+use steadfast_call::{BoxError, Failure, Fate};
 use steadfast_retry::{AttemptTimeoutLayer, BufferBodyLayer, ClassifyLayer, Jitter, RetryPolicy};
-use steadfast_spec::{BoxError, Endpoint, Failure, Fate};
+use steadfast_spec::Endpoint;
 use steadfast_verify::probes::{Strict, drop_at_every_poll};
 use tokio::time::{Instant, sleep};
 use tower::{

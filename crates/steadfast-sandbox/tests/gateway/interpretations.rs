@@ -322,7 +322,7 @@ async fn paths_that_are_not_shown_are_where_they_are_put_or_nowhere() {
 async fn the_seed_decides_secrets_and_fills_and_the_wall_clock_dates() {
     let run = async |seed: u64, start: u64| {
         let start = UNIX_EPOCH + Duration::from_secs(start);
-        let builder = Sandbox::builder().seed(seed).wall_clock(steadfast_spec::WallClock::new(move || start));
+        let builder = Sandbox::builder().seed(seed).wall_clock(start);
         let sandbox = builder.build().expect("a sandbox");
         let credentials = sandbox.credentials();
         let call = |path: &str| {

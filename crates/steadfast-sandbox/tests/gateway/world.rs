@@ -5,7 +5,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use http::Method;
 use serde_json::Value;
 use steadfast_sandbox::{Credentials, FaultEntry, Sandbox, SandboxBuilder, State};
-use steadfast_spec::WallClock;
 
 use crate::client::{Answer, Call};
 
@@ -39,7 +38,7 @@ impl World {
     pub(crate) fn of(builder: SandboxBuilder) -> Self {
         // Fixed, so that a run depends on the code only.
         let start = UNIX_EPOCH + Duration::from_secs(1_790_000_000);
-        let sandbox = builder.wall_clock(WallClock::new(move || start)).build().expect("a sandbox");
+        let sandbox = builder.wall_clock(start).build().expect("a sandbox");
         let (user, other) = (sandbox.credentials(), sandbox.other_credentials());
         Self { start, sandbox, user, other }
     }

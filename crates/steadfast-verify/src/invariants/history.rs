@@ -5,8 +5,9 @@ use std::{
     sync::Arc,
 };
 
+use steadfast_call::{Outcome, Resend, ext};
 use steadfast_dedup::{AttemptNo, Effect, Event, IntentNo, OrderEvent, ReadNo, Session, Step};
-use steadfast_spec::{Code, LegType, OrderRecord, OrderRequest, Outcome, Resend, Side, ext};
+use steadfast_spec::{Code, LegType, OrderRecord, OrderRequest, Side};
 
 /// One attempt, by the positions of its steps in the history.
 #[derive(Clone, Debug)]

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use steadfast_call::Outcome;
 use steadfast_dedup::{Event, IntentNo, OrderEvent, Step};
-use steadfast_spec::Outcome;
 
 use super::{
     history::{History, name_of},

@@ -2,8 +2,9 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use steadfast_call::Outcome;
 use steadfast_dedup::{Event, IntentNo, ListShows, OrderEvent, Session};
-use steadfast_spec::{OrderType, Outcome, Validity};
+use steadfast_spec::{OrderType, Validity};
 
 use super::{history::History, run::Run};
 

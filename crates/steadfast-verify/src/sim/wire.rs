@@ -28,7 +28,7 @@ use http::{Request, Response, header, request::Parts};
 use http_body_util::{BodyExt, Full};
 use steadfast::{
     BoxError,
-    spec::ext::{self, Stamp},
+    call::ext::{self, Stamp},
 };
 use steadfast_sandbox::{FaultEntry, Sandbox};
 use tokio::time::{Instant, sleep};

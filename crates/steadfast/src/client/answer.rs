@@ -4,7 +4,8 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode, response::Parts};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use steadfast_auth::TokenSource;
-use steadfast_spec::{Class, Envelope, Operation};
+use steadfast_call::Class;
+use steadfast_spec::{Envelope, Operation};
 use tokio::time::{Instant, timeout_at};
 
 use super::{Body, Client};
@@ -20,7 +21,7 @@ const TEXT_LIMIT: usize = 256;
 impl Client {
     /// Returns the whole body of a successful answer; `None` for `no-data`.
     pub(super) async fn read(&self, operation: &Operation) -> Result<Option<Bytes>, Error> {
-        let safe = operation.endpoint().class() == Class::Safe;
+        let safe = Class::of(operation.endpoint()) == Class::Safe;
         let read = async {
             let (parts, body) = self.answer(self.request(operation)?).await?;
             match Envelope::parse(&body) {

@@ -5,10 +5,11 @@ use std::{path::PathBuf, sync::Arc};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, header};
 use http_body_util::BodyExt;
+use steadfast_call::{BoxError, Routes};
 use steadfast_dedup::{OrderTracker, Settings, journal::FileJournal};
 use steadfast_limit::{Account, ApiKeyName, ZoneLimiter};
 use steadfast_retry::{AttemptTimeoutLayer, RetryPolicy};
-use steadfast_spec::{BaseUrl, BoxError, Paths, Routes};
+use steadfast_spec::{BaseUrl, Paths};
 use tower::{Service, ServiceExt, util::BoxCloneSyncService};
 
 pub use self::invalid::InvalidClient;
@@ -196,7 +197,7 @@ impl ClientBuilder {
 
     /// Builds the client over a transport of the caller's own. Logins still make connections of their own.
     ///
-    /// Such a transport does not say when a connection ended ([`Fate::Lost`](crate::spec::Fate::Lost) with
+    /// Such a transport does not say when a connection ended ([`Fate::Lost`](crate::call::Fate::Lost) with
     /// `ended: None`), so a request that it gives up may still arrive. An order whose answer it loses is looked for and
     /// never sent again. A [`Leaf`](crate::leaf::Leaf) made by [`Transport::leaf`] does say it, also below layers of
     /// the caller's own.

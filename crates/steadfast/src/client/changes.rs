@@ -1,9 +1,8 @@
 use std::collections::HashSet;
 
 use futures_util::{StreamExt, stream};
-use steadfast_spec::{
-    BoxError, Code, LegType, Operation, OrderChange, OrderRecord, OrderStatus, Outcome, Resend,
-};
+use steadfast_call::{BoxError, Outcome, Resend};
+use steadfast_spec::{Code, LegType, Operation, OrderChange, OrderRecord, OrderStatus};
 
 use super::{Client, Record, late_changes::EarlierChange};
 use crate::error::{Error, ErrorKind, NothingToChange};

@@ -5,8 +5,9 @@ use std::{
     time::Duration,
 };
 
+use steadfast_call::{Failure, Fate};
 use steadfast_dedup::Settings;
-use steadfast_spec::{ERRORS, Failure, Fate, OrderChange};
+use steadfast_spec::{ERRORS, OrderChange};
 use tokio::time::Instant;
 
 use crate::error::Error;

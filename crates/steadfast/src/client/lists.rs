@@ -1,7 +1,6 @@
 use http::StatusCode;
-use steadfast_spec::{
-    Endpoint, Form, Operation, OrderRecord, OrderRequest, Outcome, Resend, parse_order_list,
-};
+use steadfast_call::{Outcome, Resend};
+use steadfast_spec::{Endpoint, Form, Operation, OrderRecord, OrderRequest, parse_order_list};
 
 use super::{Client, Record, Records};
 use crate::error::Error;

@@ -1,11 +1,12 @@
 use bytes::Bytes;
 use http::{Request, StatusCode};
 use http_body_util::Full;
-use steadfast_dedup::{Resolution, Unresolved};
-use steadfast_spec::{
-    Operation, OrderRequest, Outcome, PlacedOrder,
+use steadfast_call::{
+    Outcome,
     ext::{self, Stamp},
 };
+use steadfast_dedup::{Resolution, Unresolved};
+use steadfast_spec::{Operation, OrderRequest, PlacedOrder};
 
 use super::Client;
 use crate::error::Error;

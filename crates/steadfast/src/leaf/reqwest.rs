@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use pin_project_lite::pin_project;
 use reqwest::{Client, ClientBuilder, redirect};
-use steadfast_spec::{
+use steadfast_call::{
     BoxError, Failure, Fate,
     ext::{self, Stamp},
 };

@@ -6,7 +6,8 @@ use std::{
 
 use http::{Request, Response};
 use pin_project_lite::pin_project;
-use steadfast_spec::{BoxError, Endpoint, Failure, Outcome, Routes, ext::Stamp};
+use steadfast_call::{BoxError, Failure, Outcome, Routes, ext::Stamp};
+use steadfast_spec::Endpoint;
 use tokio::time::Instant;
 use tower_layer::Layer;
 use tower_service::Service;

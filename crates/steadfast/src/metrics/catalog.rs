@@ -1,8 +1,9 @@
 //! The names, as data. A name, label or value that is not here is never recorded.
 
 use metrics::{KeyName, Unit};
+use steadfast_call::Lane;
 use steadfast_dedup::{Cause, Confidence, Reason as Unresolved};
-use steadfast_spec::{Endpoint, Lane, Zone};
+use steadfast_spec::{Endpoint, Zone};
 
 use super::{keys::UNKNOWN, reason::Reason};
 

@@ -4,7 +4,8 @@ use std::{sync::LazyLock, time::Duration};
 
 use http::StatusCode;
 use metrics::{Key, Label, Level, Metadata};
-use steadfast_spec::{Endpoint, Lane, Outcome, Zone};
+use steadfast_call::{Lane, Outcome};
+use steadfast_spec::{Endpoint, Zone};
 
 use super::catalog;
 

@@ -5,8 +5,8 @@ use std::{
 
 use http::Request;
 use pin_project_lite::pin_project;
+use steadfast_call::{BoxError, Lane, Routes, ext, find_cause};
 use steadfast_limit::Refusal;
-use steadfast_spec::{BoxError, Lane, Routes, ext, find_cause};
 use tokio::time::Instant;
 use tower_layer::Layer;
 use tower_service::Service;

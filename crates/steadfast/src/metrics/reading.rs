@@ -6,9 +6,10 @@ use std::{
 
 use metrics::{Key, Recorder};
 use steadfast_auth::{TokenPhase, TokenSource};
+use steadfast_call::Lane;
 use steadfast_dedup::{Cause, Confidence, OrderTracker, Reason, Tally};
 use steadfast_limit::{Snapshot, ZoneLimiter};
-use steadfast_spec::{Lane, Zone};
+use steadfast_spec::Zone;
 
 use super::{
     catalog::{self, LAG_EDGES},

@@ -5,7 +5,7 @@ use std::sync::{
 
 use http::StatusCode;
 use metrics::Key;
-use steadfast_spec::{BoxError, Failure, Fate};
+use steadfast_call::{BoxError, Failure, Fate};
 
 use super::{
     catalog,

@@ -1,8 +1,9 @@
 use steadfast_auth::TokenSource;
+use steadfast_call::{Lane, ext::Place};
 use steadfast_dedup::OrderTracker;
 use steadfast_limit::ZoneLimiter;
 use steadfast_retry::PEEK_LIMIT;
-use steadfast_spec::{Endpoint, Lane, ext::Place};
+use steadfast_spec::Endpoint;
 
 use super::Stack;
 use crate::description::{Description, LayerDescription, spelled};

@@ -1,6 +1,6 @@
 use bytes::Bytes;
 use http::{Request, Response};
-use steadfast_spec::BoxError;
+use steadfast_call::BoxError;
 use tower::{Layer, Service};
 
 use super::{BoxedStack, RequestBody, Stack};

@@ -10,7 +10,7 @@ use std::{
 
 use http::{Uri, uri::Scheme};
 use hyper_rustls::HttpsConnector;
-use steadfast_spec::BoxError;
+use steadfast_call::BoxError;
 use tokio::time::{Sleep, sleep};
 use tower_service::Service;
 

@@ -1,7 +1,8 @@
 use std::{error::Error, fmt, io, time::Duration};
 
 use http::Uri;
-use steadfast_spec::{BaseUrl, BoxError};
+use steadfast_call::BoxError;
+use steadfast_spec::BaseUrl;
 use tower::{Service, ServiceExt};
 
 use super::{Transport, connector::NotConnected};

@@ -10,7 +10,7 @@ use hyper_util::{
     rt::TokioIo,
 };
 use pin_project_lite::pin_project;
-use steadfast_spec::BoxError;
+use steadfast_call::BoxError;
 use tokio::net::TcpStream;
 use tower_service::Service;
 

@@ -13,9 +13,9 @@ use http::Request;
 use http_body_util::{BodyExt, Full};
 use steadfast::{
     BoxError, Transport,
+    call::{Failure, Fate},
     ext::{SendStamp, Stamp},
     leaf::{Leaf, ReqwestLeaf},
-    spec::{Failure, Fate},
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},

@@ -10,8 +10,8 @@ use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use steadfast::{
     BoxError, Outcome, Transport,
+    call::{Failure, Fate, Resend},
     leaf::ReqwestLeaf,
-    spec::{Failure, Fate, Resend},
 };
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},

@@ -8,7 +8,7 @@ use std::{
 use steadfast::{
     Access, BaseUrl, Client, ErrorKind, Paths,
     auth::{ApiKey, Credentials, IndividualLogin, TokenSource, TotpSecret},
-    spec::WallClock,
+    call::WallClock,
 };
 use tokio::time::{Instant, sleep};
 

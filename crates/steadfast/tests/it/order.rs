@@ -9,13 +9,13 @@ use http_body_util::{BodyExt as _, Full};
 use steadfast::{
     BaseUrl, BoxError, Stack,
     auth::{ApiKey, AuthHeaderLayer, RefreshLayer, TokenSource},
+    call::Routes,
     deadline::DeadlineLayer,
     dedup::{DedupLayer, OrderTracker, SendGuardLayer, Settings},
     ext::Place,
     limit::ZoneLimiter,
     retry::{AttemptTimeoutLayer, ClassifyLayer, RetryPolicy},
     route::RouteLayer,
-    spec::Routes,
     trace::call_spans,
 };
 use tower::{Layer, Service, ServiceExt, service_fn, util::BoxCloneSyncService};

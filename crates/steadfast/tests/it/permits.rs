@@ -9,8 +9,8 @@ use futures_util::future::join_all;
 use steadfast::{
     BaseUrl, LimiterGate, Operation, Paths, Stack,
     auth::{ApiKey, Credentials, IndividualLogin, TokenSource, TotpSecret},
+    call::{Routes, WallClock},
     limit::{Account, ScopeKeys, Zone, ZoneLimiter},
-    spec::{Routes, WallClock},
 };
 use steadfast_sandbox::Sandbox;
 use tokio::time::{Instant, sleep};
@@ -30,8 +30,7 @@ fn limiter() -> ZoneLimiter {
 fn world(script: &str) -> (World, ZoneLimiter, ScopeKeys) {
     let (noon, start) = (UNIX_EPOCH + Duration::from_secs(1_795_240_800), Instant::now());
     let clock = WallClock::new(move || noon + start.elapsed());
-    let sandbox =
-        Sandbox::builder().seed(5).wall_clock(clock.clone()).script(script).unwrap().build().unwrap();
+    let sandbox = Sandbox::builder().seed(5).wall_clock(clock.now()).script(script).unwrap().build().unwrap();
     let facts = sandbox.credentials();
     let base: BaseUrl = facts.base_url.parse().unwrap();
     let key = ApiKey::new(facts.api_key).unwrap();

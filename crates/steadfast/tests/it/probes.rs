@@ -12,9 +12,9 @@ use http_body_util::{BodyExt, Full};
 use steadfast::{
     BoxError, Operation, Paths, RequestBody, Stack,
     auth::{ApiKey, Credentials, IndividualLogin, TokenSource, TotpSecret},
+    call::{Routes, WallClock},
     deadline::DeadlineLayer,
     route::RouteLayer,
-    spec::{Routes, WallClock},
     trace::call_spans,
 };
 use steadfast_sandbox::{Gateway, Sandbox};
@@ -193,7 +193,7 @@ async fn repeats_searches_and_resends_each_wait_until_the_transport_is_ready() {
 async fn a_send_after_a_renewal_waits_until_the_transport_is_ready() {
     let (then, start) = (UNIX_EPOCH + 2_000_000_000 * SECOND, Instant::now());
     let clock = WallClock::new(move || then + start.elapsed());
-    let sandbox = Sandbox::builder().seed(5).wall_clock(clock.clone()).build().unwrap();
+    let sandbox = Sandbox::builder().seed(5).wall_clock(clock.now()).build().unwrap();
     let facts = sandbox.credentials();
     let (base, key) = (facts.base_url.parse().unwrap(), ApiKey::new(facts.api_key).unwrap());
     let credentials = Credentials::new(facts.client_id, facts.password);

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use steadfast::{
     Paths, Stack,
     auth::{ApiKey, Credentials, IndividualLogin, TokenSource, TotpSecret},
-    spec::{Routes, WallClock},
+    call::{Routes, WallClock},
 };
 use steadfast_sandbox::Sandbox;
 use tokio::time::Instant;
@@ -17,8 +17,7 @@ use crate::world::{SECOND, World};
 pub(crate) fn stack_that_logs_in(script: &str) -> (Sandbox, Stack) {
     let (noon, start) = (UNIX_EPOCH + Duration::from_secs(1_795_240_800), Instant::now());
     let clock = WallClock::new(move || noon + start.elapsed());
-    let sandbox =
-        Sandbox::builder().seed(5).wall_clock(clock.clone()).script(script).unwrap().build().unwrap();
+    let sandbox = Sandbox::builder().seed(5).wall_clock(clock.now()).script(script).unwrap().build().unwrap();
     let facts = sandbox.credentials();
     let base = facts.base_url.parse().unwrap();
     let key = ApiKey::new(facts.api_key).unwrap();

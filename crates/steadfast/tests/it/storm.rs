@@ -7,9 +7,10 @@ use http::StatusCode;
 use http_body_util::BodyExt;
 use steadfast::{
     Operation,
+    call::{Failure, Outcome},
     dedup::Unresolved,
     ext::Stamp,
-    spec::{Failure, Outcome, PlacedOrder},
+    spec::PlacedOrder,
 };
 use steadfast_sandbox::{Sandbox, SandboxBuilder};
 use tokio::time::{sleep, timeout};

@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use steadfast::{
     Access, BaseUrl, Client, Paths,
     auth::{ApiKey, Credentials, IndividualLogin, TokenSource, TotpSecret},
-    spec::WallClock,
+    call::WallClock,
 };
 use tokio::time::{Instant, sleep};
 

@@ -3,9 +3,9 @@
 
 use steadfast::{
     Access, Client, ErrorKind, InvalidCertificates, InvalidClient, Outcome, Transport,
+    call::Failure,
     leaf::ReqwestLeaf,
     retry::{RetryPolicy, Schedule},
-    spec::Failure,
 };
 use steadfast_sandbox::Sandbox;
 use tokio::net::TcpListener;

@@ -21,11 +21,11 @@ use http_body_util::Full;
 use steadfast::{
     BaseUrl, BoxError, RequestBody, Stack,
     auth::{ApiKey, AuthHeaderLayer, TokenSource},
+    call::Routes,
     ext,
     limit::{Zone, ZoneLimiter},
     retry::{AttemptTimeoutLayer, Jitter, RetryPolicy},
     route::RouteLayer,
-    spec::Routes,
 };
 use steadfast_sandbox::Sandbox;
 use steadfast_verify::probes::{Strict, Uses};

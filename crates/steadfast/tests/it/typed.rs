@@ -5,9 +5,10 @@ use std::{collections::BTreeMap, time::Duration};
 use futures_util::StreamExt;
 use steadfast::{
     Access, Client, ErrorKind, MissedEvents, OrderChange, Paths,
+    call::Outcome,
     dedup::OrderEvent,
     ext::SendBy,
-    spec::{Form, Operation, Outcome, Zone, msg},
+    spec::{Form, Operation, Zone, msg},
 };
 use steadfast_sandbox::{BookEdit, Sandbox, SandboxBuilder};
 use tokio::time::Instant;

@@ -15,7 +15,7 @@ use http_body_util::Full;
 use steadfast::{
     Access, BaseUrl, BoxError, Client, Error, ErrorKind, Outcome, Paths,
     auth::{ApiKey, Credentials, IndividualLogin, TokenSource, TotpSecret},
-    spec::WallClock,
+    call::WallClock,
 };
 use tokio::time::{Instant, sleep};
 use tower::service_fn;

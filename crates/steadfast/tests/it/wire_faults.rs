@@ -24,9 +24,9 @@ use hyper_util::{
 use steadfast::{
     BoxError, Line, Operation, OrderRequest, Paths, Stack,
     auth::{ApiKey, TokenSource},
+    call::{Failure, Fate, Routes},
     dedup::{Resolution, Unresolved},
     leaf::Leaf,
-    spec::{Failure, Fate, Routes},
 };
 use steadfast_sandbox::{Fault, Sandbox};
 use steadfast_verify::noon;

@@ -8,7 +8,7 @@ use http_body_util::{BodyExt, Full};
 use steadfast::{
     BoxError, Operation, OrderRequest, Paths, ResponseBody, Stack,
     auth::{ApiKey, TokenSource},
-    spec::Routes,
+    call::Routes,
 };
 use steadfast_sandbox::{Sandbox, SandboxBuilder};
 use steadfast_verify::noon;

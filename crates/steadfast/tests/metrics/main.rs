@@ -17,8 +17,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use steadfast::{
     Paths, Stack,
     auth::{ApiKey, Credentials, IndividualLogin, TokenSource, TotpSecret},
+    call::{Routes, WallClock},
     metrics::MeteredLogin,
-    spec::{Routes, WallClock},
 };
 use tokio::time::Instant;
 
@@ -27,7 +27,7 @@ use tokio::time::Instant;
 fn logging_in(faults: &str) -> world::World {
     let (noon, start) = (UNIX_EPOCH + Duration::from_secs(1_795_240_800), Instant::now());
     let clock = WallClock::new(move || noon + start.elapsed());
-    let sandbox = world::script(faults).wall_clock(clock.clone()).build().unwrap();
+    let sandbox = world::script(faults).wall_clock(clock.now()).build().unwrap();
     let facts = sandbox.credentials();
     let base = facts.base_url.parse().unwrap();
     let api_key = ApiKey::new(facts.api_key).unwrap();

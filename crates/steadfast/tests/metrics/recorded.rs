@@ -9,10 +9,10 @@ use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use steadfast::{
     Operation,
     auth::{Attempt, Grant, Login, LoginFailure, LoginMode},
+    call::WallClock,
     ext,
     limit::{Builder, Lane, Zone, ZoneLimiter},
     metrics::{self, Kind, METRICS, MeteredLogin},
-    spec::WallClock,
 };
 use steadfast_sandbox::Sandbox;
 use tokio::time::{Instant, sleep, timeout};

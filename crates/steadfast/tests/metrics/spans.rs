@@ -7,8 +7,8 @@ use std::{
 
 use steadfast::{
     Access, BoxError, Client, Operation, OrderRequest,
+    call::{Failure, Fate},
     retry::error_type,
-    spec::{Failure, Fate},
 };
 use steadfast_sandbox::Sandbox;
 use tracing::{

@@ -19,9 +19,11 @@ use metrics::{
 };
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use steadfast::{
-    BoxError, Outcome, ext,
+    BoxError, Outcome,
+    call::Route,
+    ext,
     metrics::{AdmittedLayer, AttemptMetricsLayer, CallMetricsLayer, QueuedLayer},
-    spec::{Endpoint, Route},
+    spec::Endpoint,
 };
 use tower::{Service, ServiceBuilder, service_fn};
 

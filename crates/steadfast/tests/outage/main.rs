@@ -19,8 +19,8 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use steadfast::{
     BoxError, Transport,
+    call::{Failure, Fate},
     retry::{AttemptTimeoutLayer, TimedBody},
-    spec::{Failure, Fate},
 };
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},

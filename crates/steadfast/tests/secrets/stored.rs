@@ -3,7 +3,7 @@
 use steadfast::{
     Access, Client,
     auth::{ApiKey, Credentials, FileStore, IndividualLogin, TokenSource, TokenStore, TotpSecret},
-    spec::WallClock,
+    call::WallClock,
 };
 use steadfast_sandbox::Sandbox;
 use tokio::time::Instant;
@@ -14,7 +14,7 @@ pub(crate) async fn logins(store: impl Fn() -> FileStore) -> String {
     // The client below reads the machine's own clock, which stays near this one.
     let (now, start) = (WallClock::system().now(), Instant::now());
     let clock = WallClock::new(move || now + start.elapsed());
-    let sandbox = Sandbox::builder().wall_clock(clock.clone()).build().unwrap();
+    let sandbox = Sandbox::builder().wall_clock(clock.now()).build().unwrap();
     let facts = sandbox.credentials();
     let base: steadfast::BaseUrl = facts.base_url.parse().unwrap();
     let source = |password: &str| {

@@ -3,9 +3,10 @@
 use http::{HeaderValue, Method, StatusCode, header::CONTENT_TYPE};
 use steadfast::{
     Access, Client, Operation, Outcome, Paths,
+    call::Failure,
     ext::Stamp,
     route::InvalidRequest,
-    spec::{Endpoint, Failure, Form},
+    spec::{Endpoint, Form},
 };
 use steadfast_sandbox::{JsonBody, Sandbox};
 

@@ -142,7 +142,7 @@ impl World {
     async fn service_is_closed(&self) {
         let before = self.wire.seen().len();
         let refused = self.send(&steadfast::Operation::orders()).await.unwrap_err();
-        assert_eq!(steadfast::spec::Failure::outcome_of(&*refused), steadfast::Outcome::NotSent);
+        assert_eq!(steadfast::call::Failure::outcome_of(&*refused), steadfast::Outcome::NotSent);
         assert_eq!(self.wire.seen().len(), before);
     }
 }

@@ -1,10 +1,7 @@
 //! Placing an order.
 
 use http::Method;
-use steadfast::{
-    OrderRequest, Outcome,
-    spec::{Failure, Form},
-};
+use steadfast::{OrderRequest, Outcome, call::Failure, spec::Form};
 use steadfast_sandbox::Sandbox;
 
 use crate::{

@@ -3,7 +3,8 @@
 use http::{Method, StatusCode};
 use steadfast::{
     ErrorKind, Operation, Paths,
-    spec::{Code, Endpoint, Failure, FieldNames, Form, OrderStatus, parse_order_list},
+    call::Failure,
+    spec::{Code, Endpoint, FieldNames, Form, OrderStatus, parse_order_list},
 };
 use steadfast_sandbox::Sandbox;
 

@@ -6,7 +6,7 @@ use http::StatusCode;
 use steadfast::{
     Access, ErrorKind, Operation, Outcome, Transport,
     auth::{ApiKey, Cause, Credentials, TokenSource, Unrenewed},
-    spec::Failure,
+    call::Failure,
 };
 use steadfast_sandbox::{IpRefusal, Sandbox};
 

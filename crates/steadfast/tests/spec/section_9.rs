@@ -2,7 +2,7 @@
 
 use http::{Method, Request};
 use http_body_util::Full;
-use steadfast::{BaseUrl, Outcome, spec::Failure};
+use steadfast::{BaseUrl, Outcome, call::Failure};
 
 use crate::{
     wire::{Wire, ok},

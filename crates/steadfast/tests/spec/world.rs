@@ -8,9 +8,10 @@ use http_body_util::{BodyExt, Full};
 use steadfast::{
     BoxError, LimiterGate, Operation, OrderRequest, Paths, ResponseBody, Stack,
     auth::{ApiKey, CodeExchange, Credentials, IndividualLogin, OneTimeCode, TokenSource, TotpSecret},
+    call::{Routes, WallClock},
     ext::Account,
     limit::ZoneLimiter,
-    spec::{BaseUrl, PlacedOrder, Routes, WallClock},
+    spec::{BaseUrl, PlacedOrder},
 };
 use steadfast_sandbox::{Sandbox, SandboxBuilder};
 use steadfast_verify::noon;
@@ -122,7 +123,7 @@ fn stack(base: BaseUrl, tokens: TokenSource) -> Stack {
 }
 
 pub(crate) fn sandbox(builder: SandboxBuilder) -> Sandbox {
-    builder.wall_clock(WallClock::new(morning)).build().unwrap()
+    builder.wall_clock(morning()).build().unwrap()
 }
 
 /// Creates a sandbox with one or more exact faults.

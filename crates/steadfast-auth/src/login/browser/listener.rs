@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use steadfast_spec::BoxError;
+use steadfast_call::BoxError;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use steadfast_spec::file::open_own;
+use steadfast_call::file::open_own;
 
 use super::StoreError;
 

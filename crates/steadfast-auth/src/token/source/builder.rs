@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc};
 
-use steadfast_spec::{BootClock, WallClock};
+use steadfast_call::{BootClock, WallClock};
 
 use super::{TokenSource, settings::Settings, shared::Shared};
 use crate::{

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use steadfast_spec::{BootClock, WallClock};
+use steadfast_call::{BootClock, WallClock};
 
 use crate::{
     login::AnyLogin,

@@ -8,7 +8,7 @@ use std::{
 
 use http::HeaderMap;
 use parking_lot::Mutex;
-use steadfast_spec::{Clocks, Moment, WallClock, ext::TokenGeneration};
+use steadfast_call::{Clocks, Moment, WallClock, ext::TokenGeneration};
 use tokio::{sync::oneshot, time::Instant};
 
 use super::{

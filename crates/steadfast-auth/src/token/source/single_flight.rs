@@ -9,7 +9,7 @@ use std::{
 
 use http::HeaderValue;
 use secrecy::SecretString;
-use steadfast_spec::ext::TokenGeneration;
+use steadfast_call::ext::TokenGeneration;
 use tokio::sync::oneshot::Receiver;
 
 use crate::{

@@ -1,6 +1,6 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use steadfast_spec::ext::TokenGeneration;
+use steadfast_call::ext::TokenGeneration;
 use tokio::runtime::Handle;
 
 use super::{

@@ -1,4 +1,4 @@
-use steadfast_spec::Lane;
+use steadfast_call::Lane;
 
 use super::svg::{Anchor, Svg};
 use crate::demo::{table::milliseconds, tally::quantile, wait::Waits};

@@ -2,7 +2,8 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use steadfast_spec::{OrderRecord, OrderRequest, Outcome, Resend};
+use steadfast_call::{Outcome, Resend};
+use steadfast_spec::{OrderRecord, OrderRequest};
 
 use super::{Lists, Model, Move, Record, Served, at};
 use crate::{

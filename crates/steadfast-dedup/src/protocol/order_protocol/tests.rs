@@ -1,6 +1,7 @@
 //! Tests rare sequences of events, one step at a time.
 
-use steadfast_spec::{FieldNames, OrderRequest, Outcome, Resend, parse_order_list};
+use steadfast_call::{Outcome, Resend};
+use steadfast_spec::{FieldNames, OrderRequest, parse_order_list};
 
 use super::*;
 use crate::{

@@ -2,7 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use steadfast_spec::{Lane, OrderRecord};
+use steadfast_call::Lane;
+use steadfast_spec::OrderRecord;
 
 use super::{Account, OwnToken};
 use crate::{
@@ -121,7 +122,7 @@ impl Account {
 
 #[cfg(test)]
 mod tests {
-    use steadfast_spec::ext;
+    use steadfast_call::ext;
     use tokio::sync::broadcast;
 
     use super::*;

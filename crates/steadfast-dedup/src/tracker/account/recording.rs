@@ -7,7 +7,7 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderValue, header};
-use steadfast_spec::ext::{self, Stamp};
+use steadfast_call::ext::{self, Stamp};
 use tokio::time::timeout;
 
 use super::{Account, Starter};

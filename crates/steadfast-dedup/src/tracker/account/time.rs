@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use http::{HeaderMap, header};
-use steadfast_spec::{Moment, ext};
+use steadfast_call::{Moment, ext};
 use tokio::time::{Instant, sleep_until};
 
 use super::Account;

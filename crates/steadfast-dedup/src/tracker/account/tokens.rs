@@ -1,7 +1,7 @@
 //! Keeps the tokens that orders were sent with, while their sessions' lists may be needed.
 
 use http::{HeaderMap, HeaderValue, header};
-use steadfast_spec::ext::{self, Stamp};
+use steadfast_call::ext::{self, Stamp};
 
 use crate::{
     numbers::Session,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use steadfast_spec::ext;
+use steadfast_call::ext;
 
 use super::{OrderTracker, WeakLedger};
 use crate::{

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use steadfast_spec::ext;
+use steadfast_call::ext;
 use tokio::sync::broadcast;
 
 use super::{EVENTS, OrderTracker, Shared};

@@ -16,7 +16,8 @@ use std::{
 };
 
 use shuttle::{future, thread};
-use steadfast_spec::{Form, OrderRecord, OrderRequest, Outcome, Resend, parse_order_list};
+use steadfast_call::{Outcome, Resend};
+use steadfast_spec::{Form, OrderRecord, OrderRequest, parse_order_list};
 
 use self::mistakes::Mistake;
 use super::*;

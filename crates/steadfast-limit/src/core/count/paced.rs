@@ -1,4 +1,4 @@
-use steadfast_spec::Lane;
+use steadfast_call::Lane;
 
 use crate::core::{
     rules::{Bound, Rules, ceilings::Ceilings},

@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use steadfast_spec::Lane;
+use steadfast_call::Lane;
 
 use super::KeyState;
 use crate::core::{

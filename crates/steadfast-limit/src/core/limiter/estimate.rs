@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use steadfast_spec::Lane;
+use steadfast_call::Lane;
 
 use super::Limiter;
 use crate::{

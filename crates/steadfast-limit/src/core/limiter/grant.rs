@@ -1,4 +1,4 @@
-use steadfast_spec::Lane;
+use steadfast_call::Lane;
 
 use super::Limiter;
 use crate::core::{

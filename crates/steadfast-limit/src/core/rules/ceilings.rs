@@ -1,4 +1,4 @@
-use steadfast_spec::Lane;
+use steadfast_call::Lane;
 
 /// The number of lanes.
 pub(crate) const LANES: usize = Lane::ALL.len();

@@ -15,12 +15,13 @@ use steadfast_auth::{
     ApiKey, Attempt, AuthHeaderLayer, Grant, Login, LoginFailure, LoginMode, RefreshLayer, Renewal,
     TokenSource,
 };
-use steadfast_retry::{AttemptTrail, ClassifyLayer, Jitter, RetriesEnded, RetryPolicy};
-use steadfast_spec::{
-    BoxError, Endpoint, Failure, WallClock,
+use steadfast_call::{
+    BoxError, Failure, WallClock,
     ext::{self, Stamp},
     find_cause,
 };
+use steadfast_retry::{AttemptTrail, ClassifyLayer, Jitter, RetriesEnded, RetryPolicy};
+use steadfast_spec::Endpoint;
 use tokio::time::{Instant, sleep, sleep_until};
 use tower::{Layer, Service, ServiceExt, retry::budget::Budget, service_fn, util::BoxCloneService};
 

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use steadfast::spec::{BootClock, WallClock};
+use steadfast::call::{BootClock, WallClock};
 use steadfast_sandbox::Sandbox;
 use tokio::time::{Instant, sleep_until};
 
@@ -251,7 +251,7 @@ mod tests {
         let tape: Tape = sites.into_iter().map(|(what, choice)| (Site::new(what).of(1), choice)).collect();
         let tape: Tape = tape.iter().chain([(Site::new("naps"), 1)]).collect();
         let clocks = Clocks::of(&Chooser::tape(tape), "suspend".parse().unwrap());
-        let sandbox = Sandbox::builder().wall_clock(clocks.gateway.clone()).build().unwrap();
+        let sandbox = Sandbox::builder().wall_clock(clocks.gateway.now()).build().unwrap();
         clocks.clone().suspend(sandbox.clone()).await;
         assert_eq!(clocks.start.elapsed(), 4 * S);
         assert_eq!((clocks.boot.now(), sandbox.now()), (Some(34 * S), 34 * S));

@@ -7,9 +7,9 @@ use std::{
 };
 
 use steadfast::{
+    call::{Outcome, Resend},
     dedup::journal::{Durable, Entry, Journal, Record},
     limit::ColdStart,
-    spec::{Outcome, Resend},
 };
 use tokio::time::Instant;
 

@@ -9,11 +9,12 @@ use http_body_util::{BodyExt, Full};
 use steadfast::{
     BoxError, LimiterGate, Paths, RequestBody, ResponseBody, Stack,
     auth::{ApiKey, Credentials, IndividualLogin, Login, Renewal, TokenSource, Totp, TotpSecret},
+    call::{BootClock, Failure, Outcome, Routes, WallClock, causes},
     dedup::{OrderTracker, Recover, Settings, Unresolved, Verdict},
     ext::{DoNotRetry, IntentId, Stamp},
     limit::{Account, ColdStart, ZoneLimiter},
     retry::{AttemptTimeoutLayer, RetryPolicy},
-    spec::{BootClock, Endpoint, Failure, Form, Outcome, PlacedOrder, Routes, WallClock, causes},
+    spec::{Endpoint, Form, PlacedOrder},
 };
 use steadfast_sandbox::Sandbox;
 use tokio::time::timeout;

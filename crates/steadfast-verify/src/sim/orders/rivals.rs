@@ -7,9 +7,10 @@ use std::{
 use bytes::Bytes;
 use http::{Method, Request, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Full};
+use steadfast_call::BoxError;
 use steadfast_sandbox::Sandbox;
 use steadfast_spec::{
-    BoxError, Code, Endpoint, FieldNames, OrderRecord, OrderRequest, Paths, PlacedOrder, parse_order_list,
+    Code, Endpoint, FieldNames, OrderRecord, OrderRequest, Paths, PlacedOrder, parse_order_list,
 };
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tower::ServiceExt;

@@ -277,7 +277,7 @@ fn sandbox(
     weather: &Weather,
     scope: ListScope,
     reading: Reading,
-    clock: &steadfast_spec::WallClock,
+    clock: &steadfast_call::WallClock,
     axes: Axes,
 ) -> Result<Sandbox, BoxError> {
     let choose = |what, weights: &[u32]| chooser.weigh(Site::new(what), weights) as usize;
@@ -298,7 +298,7 @@ fn sandbox(
     }
     let sandbox = builder
         .seed(u64::from(chooser.choose(Site::new("sandbox.seed"), 65_536)))
-        .wall_clock(clock.clone())
+        .wall_clock(clock.now())
         .gateway_timeout(Duration::from_millis(timeout))
         .interpretation(reading.axes)
         // An order that is listed late, in an old list, must still be listed within the bound.

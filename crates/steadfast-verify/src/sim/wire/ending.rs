@@ -2,7 +2,7 @@ use std::sync::OnceLock;
 
 use steadfast::{
     BoxError,
-    spec::{Failure, Fate, ext},
+    call::{Failure, Fate, ext},
 };
 use tokio::time::Instant;
 

@@ -8,8 +8,9 @@ use http_body_util::Full;
 use steadfast::{
     BoxError, Stack,
     auth::{ApiKey, TokenSource},
+    call::{Failure, Fate},
     retry::{Jitter, RetryPolicy},
-    spec::{Failure, Fate, msg},
+    spec::msg,
 };
 use steadfast_verify::noon;
 use tower::{ServiceExt, service_fn, util::BoxCloneSyncService};

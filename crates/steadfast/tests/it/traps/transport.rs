@@ -6,10 +6,10 @@ use http_body_util::Full;
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use steadfast::{
     BoxError, Outcome,
+    call::{Failure, Fate, Resend},
     ext::Stamp,
     leaf::Leaf,
     retry::{AttemptTimeoutLayer, ClassifyLayer},
-    spec::{Failure, Fate, Resend},
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -79,7 +79,7 @@ async fn an_incomplete_message_does_not_say_that_nothing_was_sent() {
         an_order_that_had_left_is_in_doubt(classified(leaf()), answer).await;
     }
     let planted = leaf().map_err(|error: BoxError| -> BoxError {
-        match steadfast::spec::find_cause::<hyper::Error>(&*error) {
+        match steadfast::call::find_cause::<hyper::Error>(&*error) {
             Some(broken) if broken.is_incomplete_message() => Failure::new(Fate::NeverLeft, error).into(),
             _ => error,
         }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use shuttle::rand::{Rng, thread_rng};
-use steadfast_spec::{BoxError, ext::Stamp};
+use steadfast_call::{BoxError, ext::Stamp};
 use tower_layer::Layer;
 use tower_service::Service;
 

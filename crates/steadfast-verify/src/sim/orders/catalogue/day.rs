@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use steadfast::{BoxError, limit::ColdStart, spec::BootClock};
+use steadfast::{BoxError, call::BootClock, limit::ColdStart};
 use steadfast_sandbox::{Fault, FaultEntry, Sandbox};
 use tokio::{
     runtime::Builder,
@@ -67,7 +67,7 @@ async fn trade(fault: Fault, seed: u64, world: &World) -> Result<Day, BoxError> 
     let (morning, afternoon) = workloads(&chooser);
     let sandbox = Sandbox::builder()
         .seed(seed)
-        .wall_clock(clock.clone())
+        .wall_clock(clock.now())
         .gateway_timeout(Duration::from_millis(200))
         .late_by(Duration::from_secs(1), Duration::from_secs(10))
         .stale_by(Duration::from_secs(1))

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{Request, Response, header};
 use http_body::{Body, Frame, SizeHint};
-use steadfast::{BoxError, Outcome, RequestBody, spec::Failure};
+use steadfast::{BoxError, Outcome, RequestBody, call::Failure};
 use tokio::time::Instant;
 use tower::Service;
 

@@ -15,7 +15,7 @@ use shuttle::{
     sync::atomic::{AtomicU64, Ordering::SeqCst},
     thread,
 };
-use steadfast_spec::ext::TokenGeneration;
+use steadfast_call::ext::TokenGeneration;
 use tokio::sync::oneshot::Receiver;
 
 use super::super::{Ended, Fetched, SingleFlight, Step, tell};

@@ -19,7 +19,7 @@ use crate::{
 ///
 /// ```
 /// use http::Extensions;
-/// use steadfast_spec::ext::{Stamp, TokenGeneration};
+/// use steadfast_call::ext::{Stamp, TokenGeneration};
 ///
 /// let mut answer = Extensions::new();
 /// TokenGeneration(1).put(&mut answer);
@@ -69,7 +69,7 @@ impl<T: Field> Stamp for T {}
 ///
 /// ```
 /// use http::Extensions;
-/// use steadfast_spec::{Lane, ext::{Stamp, Stamped, TokenGeneration, Outcome}};
+/// use steadfast_call::{Lane, ext::{Outcome, Stamp, Stamped, TokenGeneration}};
 ///
 /// let mut answer = Extensions::new();
 /// TokenGeneration(1).put(&mut answer);

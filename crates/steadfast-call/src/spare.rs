@@ -4,9 +4,10 @@ use http::{
     Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version, header::CONTENT_TYPE,
     request,
 };
+use steadfast_spec::Form;
 
 use crate::{
-    Form, Routes,
+    Routes,
     ext::{Account, HeadOfLane, IntentId, Lane, ResendCount, Route, SendStamp, Stamp},
     stamps::Stamps,
 };
@@ -24,7 +25,7 @@ use crate::{
 ///
 /// ```
 /// use http::Request;
-/// use steadfast_spec::{Spare, ext::IntentId};
+/// use steadfast_call::{Spare, ext::IntentId};
 ///
 /// let mut first = Request::get("https://api.example/v2/api/oms/orders").header("accept", "*/*").body(())?;
 /// first.extensions_mut().insert(IntentId::new("7"));
@@ -213,10 +214,11 @@ mod tests {
     use std::{sync::Arc, time::Instant};
 
     use http::header::COOKIE;
+    use steadfast_spec::Endpoint;
 
     use super::*;
     use crate::{
-        Endpoint, Place, Route as Facts,
+        Place, Route as Facts,
         ext::{Deadline, SendBy, Sends, Ticket},
     };
 

@@ -1,6 +1,7 @@
 use http::StatusCode;
+use steadfast_spec::{Endpoint, Envelope, PlacedOrder, is_documented, msg};
 
-use crate::{Class, Endpoint, Envelope, Outcome, PlacedOrder, Resend, is_documented, msg};
+use crate::{Class, Outcome, Resend};
 
 /// How much of a response's body is known when its outcome is decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +14,13 @@ pub enum Peek<'a> {
     NotRead,
 }
 
+impl Peek<'_> {
+    /// True if the whole body is known and [documented](is_documented).
+    fn is_documented(self, status: StatusCode) -> bool {
+        matches!(self, Self::Whole(body) if is_documented(status, body))
+    }
+}
+
 const AFTER_ABSENCE: Outcome = Outcome::Unknown { resend: Resend::AfterAbsence };
 const NEVER: Outcome = Outcome::Unknown { resend: Resend::Never };
 
@@ -22,12 +30,12 @@ const NEVER: Outcome = Outcome::Unknown { resend: Resend::Never };
 ///
 /// | status | body | outcome |
 /// |---|---|---|
-/// | 4xx to place-order or a change of an order | not [documented](crate::is_documented), or not read | unknown, never resend |
+/// | 4xx to place-order or a change of an order | not [documented](is_documented), or not read | unknown, never resend |
 /// | 429, 401 | any | not executed |
 /// | 403, 404, 405, 415 | any | rejected |
 /// | 400 | `msg` exactly `Bad request` or the input-validation text | rejected |
 /// | 400 | `msg` exactly the internal-error text | unknown, resend after absence |
-/// | 5xx to place-order | [documented](crate::is_documented) | unknown, resend after absence |
+/// | 5xx to place-order | [documented](is_documented) | unknown, resend after absence |
 /// | 5xx to place-order | anything else, or not read | unknown, never resend |
 /// | other 5xx | any | unknown, resend after absence |
 /// | 200 | place-order: `ok` with an `orderId` | accepted |
@@ -45,11 +53,11 @@ const NEVER: Outcome = Outcome::Unknown { resend: Resend::Never };
 pub fn outcome_of(endpoint: Option<Endpoint>, status: StatusCode, body: Peek<'_>) -> Outcome {
     match status.as_u16() {
         // A page of a proxy says nothing of what happened behind it.
-        400..=499 if proves_by_text(endpoint) && !is_documented(status, body) => NEVER,
+        400..=499 if proves_by_text(endpoint) && !body.is_documented(status) => NEVER,
         429 | 401 => Outcome::NotExecuted,
         403 | 404 | 405 | 415 => Outcome::Rejected,
         400 => bad_request(body),
-        500..=599 if endpoint == Some(Endpoint::PlaceOrder) && !is_documented(status, body) => NEVER,
+        500..=599 if endpoint == Some(Endpoint::PlaceOrder) && !body.is_documented(status) => NEVER,
         500..=599 => AFTER_ABSENCE,
         200 => success(endpoint, body),
         _ => NEVER,
@@ -145,7 +153,8 @@ mod tests {
 
     #[test]
     fn o02_a_4xx_to_an_order_counts_only_with_its_documented_text() {
-        let rows = crate::ERRORS.iter().filter(|row| row.status.is_client_error() && row.status != 400);
+        let rows =
+            steadfast_spec::ERRORS.iter().filter(|row| row.status.is_client_error() && row.status != 400);
         let texts = [msg::UNAUTHORIZED, msg::FORBIDDEN, msg::NOT_FOUND, msg::METHOD_NOT_ALLOWED];
         for row in rows {
             let (status, proves) = match row.status.as_u16() {
@@ -194,7 +203,7 @@ mod tests {
 
     #[test]
     fn o02_only_a_documented_5xx_is_the_gateways_own_word() {
-        let rows = crate::ERRORS.iter().filter(|row| row.status.is_server_error());
+        let rows = steadfast_spec::ERRORS.iter().filter(|row| row.status.is_server_error());
         let rows: Vec<_> = rows.map(|row| (row.status.as_u16(), row.msg.unwrap())).collect();
         assert_eq!(rows.len(), 4);
         for (status, msg) in &rows {

@@ -15,7 +15,7 @@ use std::{fmt, sync::Arc, time::Instant};
 ///
 /// ```
 /// use http::Response;
-/// use steadfast_spec::{Outcome, ext::Stamp};
+/// use steadfast_call::{Outcome, ext::Stamp};
 ///
 /// fn is_placed<B>(answer: &Response<B>) -> bool {
 ///     matches!(Outcome::of(answer.extensions()), Some(Outcome::Accepted { .. }))

@@ -18,7 +18,7 @@ use crate::ext::Stamp;
 /// use std::panic::AssertUnwindSafe;
 ///
 /// use http::Extensions;
-/// use steadfast_spec::ext::Place;
+/// use steadfast_call::ext::Place;
 ///
 /// let mut request = Extensions::new();
 /// Place::Retry.pass(&mut request);

@@ -13,7 +13,7 @@ use std::sync::{
 /// # Example
 ///
 /// ```
-/// use steadfast_spec::ext::Sends;
+/// use steadfast_call::ext::Sends;
 ///
 /// let sends = Sends::new("/api/oms/orders");
 /// let repeat = sends.clone();

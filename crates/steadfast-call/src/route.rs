@@ -5,106 +5,12 @@ use std::{
 
 use http::{Method, Request, Uri};
 use percent_encoding::percent_decode_str;
+use steadfast_spec::{AuthKind, Endpoint, Paths, Zone, has_dots, matches_template};
 
 use crate::{
-    AuthKind, Class, Endpoint, InvalidOperation, Lane, Zone,
-    base_url::has_dots,
+    Class, Lane,
     ext::{self, Stamp},
 };
-
-/// The paths of the endpoints whose paths the specification does not show.
-///
-/// With `None` the endpoint cannot be called. [`Paths::public`] holds paths from the public documentation of a service
-/// with the same shown paths.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Paths {
-    /// `DELETE`, cancels an order (§4.5).
-    pub cancel_order: Option<String>,
-    /// `POST`, margin for one order (§4.5).
-    pub order_margin: Option<String>,
-    /// `GET`, scrip master data (§4.5).
-    pub scrip_master: Option<String>,
-    /// `PUT`, modifies an order (§4.5).
-    pub modify_order: Option<String>,
-    /// `GET`, quotes (§4.5).
-    pub quotes: Option<String>,
-    /// `GET`, positions (§4.5).
-    pub positions: Option<String>,
-    /// `GET`, holdings (§4.5).
-    pub holdings: Option<String>,
-    /// `GET`, funds (§4.5).
-    pub funds: Option<String>,
-}
-
-impl Paths {
-    /// Returns the paths of public documentation; not part of the specification.
-    #[must_use]
-    pub fn public() -> Self {
-        let path = |p: &str| Some(p.to_owned());
-        Self {
-            cancel_order: path("/api/oms/cancel-order"),
-            order_margin: path("/api/oms/margin"),
-            scrip_master: path("/api/mkt-data/scrips/master"),
-            modify_order: path("/api/oms/modify-order"),
-            quotes: path("/api/mkt-data/quotes"),
-            positions: path("/api/account/positions"),
-            holdings: path("/api/account/holdings"),
-            funds: path("/api/account/funds"),
-        }
-    }
-
-    /// Checks that every path that is set can stand behind a base address: `/a/b`, percent-encoded, without a query or
-    /// a parameter.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidOperation::BadPath`], which names the first endpoint with a bad path.
-    pub fn check(&self) -> Result<(), InvalidOperation> {
-        let bad = |endpoint: &Endpoint| self.set(*endpoint).is_some_and(|path| !is_path(path));
-        Endpoint::ALL
-            .into_iter()
-            .find(bad)
-            .map_or(Ok(()), |endpoint| Err(InvalidOperation::BadPath(endpoint)))
-    }
-
-    /// Returns the configured path of an endpoint that the specification does not show.
-    pub(crate) fn set(&self, endpoint: Endpoint) -> Option<&str> {
-        match endpoint {
-            Endpoint::CancelOrder => self.cancel_order.as_deref(),
-            Endpoint::OrderMargin => self.order_margin.as_deref(),
-            Endpoint::ScripMaster => self.scrip_master.as_deref(),
-            Endpoint::ModifyOrder => self.modify_order.as_deref(),
-            Endpoint::Quotes => self.quotes.as_deref(),
-            Endpoint::Positions => self.positions.as_deref(),
-            Endpoint::Holdings => self.holdings.as_deref(),
-            Endpoint::Funds => self.funds.as_deref(),
-            _ => None,
-        }
-    }
-
-    /// Returns the path of `endpoint`, below the base address; `{scripGroup}` stands for the path parameter.
-    #[must_use]
-    pub fn of(&self, endpoint: Endpoint) -> Option<&str> {
-        match endpoint {
-            Endpoint::Authorize => Some("/api-gw/oauth/authorize"),
-            Endpoint::Token => Some("/api-gw/oauth/token"),
-            Endpoint::IndividualToken => Some("/api-gw/oauth/individual-token-v2"),
-            Endpoint::PlaceOrder => Some("/api/oms/place-order"),
-            Endpoint::Orders => Some("/api/oms/orders"),
-            Endpoint::History => Some("/api/oms/history"),
-            Endpoint::BasketMargin => Some("/api/oms/basket-margin"),
-            Endpoint::SymbolStore => Some("/api/mkt-data/scrips/symbol-store/{scripGroup}"),
-            not_shown => self.set(not_shown),
-        }
-    }
-}
-
-/// True if `path` is one path below a base address and nothing else.
-pub(crate) fn is_path(path: &str) -> bool {
-    let is_plain = path.bytes().all(|b| b.is_ascii_graphic() && !b"?#{}\\\"<>^`|".contains(&b));
-    path.len() > 1 && path.starts_with('/') && !path.starts_with("//") && is_plain && !has_dots(path)
-}
 
 /// The properties of a request that follow from its method and path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,9 +35,9 @@ impl Route {
         Self {
             endpoint: Some(endpoint),
             auth: endpoint.auth(),
-            class: endpoint.class(),
+            class: Class::of(endpoint),
             zones: endpoint.zones().to_vec(),
-            lane: endpoint.lane(),
+            lane: Lane::of(endpoint),
         }
     }
 
@@ -194,7 +100,8 @@ impl Routes {
     ///
     /// ```
     /// use http::Request;
-    /// use steadfast_spec::{Endpoint, Routes};
+    /// use steadfast_call::Routes;
+    /// use steadfast_spec::Endpoint;
     ///
     /// let request = Request::get("https://api.example/tradeapi/v2/api/oms/orders").body(())?;
     /// assert_eq!(Routes::of(&request).endpoint, Some(Endpoint::Orders));
@@ -241,7 +148,7 @@ impl Routes {
     pub fn find(&self, method: &Method, path: &str) -> Option<&Arc<Route>> {
         self.entries
             .iter()
-            .find(|(t, _, m)| m == method && template_matches(t, path))
+            .find(|(t, _, m)| m == method && matches_template(t, path))
             .map(|(_, route, _)| route)
     }
 
@@ -260,7 +167,7 @@ impl Routes {
     /// Returns the template of the path in the table, for any method. Use it in labels of metrics, never the raw path.
     #[must_use]
     pub fn template(&self, path: &str) -> Option<&str> {
-        self.entries.iter().find(|(t, ..)| template_matches(t, path)).map(|(t, ..)| t.as_str())
+        self.entries.iter().find(|(t, ..)| matches_template(t, path)).map(|(t, ..)| t.as_str())
     }
 
     /// Returns the methods, templates and routes of an endpoint.
@@ -271,38 +178,13 @@ impl Routes {
 
     /// Returns the methods that the table knows for a path.
     pub fn methods<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a Method> + 'a {
-        self.entries.iter().filter(move |(t, ..)| template_matches(t, path)).map(|(_, _, m)| m)
+        self.entries.iter().filter(move |(t, ..)| matches_template(t, path)).map(|(_, _, m)| m)
     }
 }
 
 impl Default for Routes {
     fn default() -> Self {
         Self::new(&Paths::default())
-    }
-}
-
-/// True if `path` has the template's segments; paths are case-sensitive (§7, 404).
-fn template_matches(template: &str, path: &str) -> bool {
-    if template == path {
-        return true;
-    }
-    // Most templates have no parameter, and then only an equal path matches.
-    if !template.contains('{') {
-        return false;
-    }
-    let mut wanted = template.split('/');
-    let mut given = path.split('/');
-    loop {
-        match (wanted.next(), given.next()) {
-            (None, None) => return true,
-            (Some(w), Some(g)) if w.starts_with('{') && w.ends_with('}') => {
-                if g.is_empty() || percent_decode_str(g).decode_utf8().is_err() {
-                    return false;
-                }
-            }
-            (Some(w), Some(g)) if w == g => {}
-            _ => return false,
-        }
     }
 }
 
@@ -336,30 +218,6 @@ mod tests {
     #[test]
     fn paths_that_are_not_shown_are_unknown_until_they_are_set() {
         assert!(Routes::default().find(&Method::DELETE, "/api/oms/cancel-order").is_none());
-    }
-
-    #[test]
-    fn a_path_that_cannot_stand_behind_a_base_address_is_named() {
-        assert_eq!((Paths::default().check(), Paths::public().check()), (Ok(()), Ok(())));
-        for path in [
-            "",
-            "/",
-            "api/oms/cancel",
-            "//elsewhere.example/cancel",
-            "https://elsewhere.example/cancel",
-            "/api/cancel?version=1",
-            "/api/cancel#now",
-            "/api/cancel order",
-            "/api/{orderId}",
-            "/api/../cancel",
-            "/api/%2e%2E/cancel",
-            "/api/é",
-        ] {
-            let paths = Paths { cancel_order: Some(path.to_owned()), ..Paths::public() };
-            let bad = InvalidOperation::BadPath(Endpoint::CancelOrder);
-            assert_eq!(paths.check(), Err(bad), "{path:?}");
-            assert_eq!(crate::Operation::cancel_order("1").target(&paths), Err(bad), "{path:?}");
-        }
     }
 
     #[test]

@@ -110,7 +110,7 @@ impl fmt::Debug for BootClock {
 ///
 /// ```
 /// use std::time::{Duration, Instant};
-/// use steadfast_spec::{BootClock, Clocks, WallClock};
+/// use steadfast_call::{BootClock, Clocks, WallClock};
 ///
 /// let clocks = Clocks::new(BootClock::system(), WallClock::system());
 /// let now = Instant::now(); // a service passes tokio's instant, as `into_std`
