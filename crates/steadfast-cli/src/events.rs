@@ -1,16 +1,14 @@
 //! Events of orders that change an earlier result: shown as they happen, counted, and kept beside the journal for
 //! `steadfast orders unresolved`.
 
-use std::{
-    collections::BTreeSet,
-    fs::{File, OpenOptions},
-    io::{self, BufRead, BufReader, Write},
-    path::{Path, PathBuf},
-};
+mod kept;
+
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use steadfast::dedup::OrderEvent;
 
+pub(crate) use self::kept::Kept;
 use crate::{
     clock::{seconds, wall},
     readable::readable,
@@ -259,103 +257,6 @@ impl EventCounts {
     }
 }
 
-/// Events that outlive the process: one JSON object a line, beside the journal.
-pub(crate) struct Kept(PathBuf);
-
-impl Kept {
-    /// Returns the events file of a journal.
-    pub(crate) fn beside(journal: &Path) -> Self {
-        Self(with_ending(journal, ".events"))
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-
-    /// Writes one event, durable on return.
-    pub(crate) fn keep(&self, seen: &Seen) -> io::Result<()> {
-        let mut options = OpenOptions::new();
-        options.create(true).append(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(&self.0)?;
-        let mut line = serde_json::to_vec(seen)?;
-        line.push(b'\n');
-        file.write_all(&line)?;
-        file.sync_all()
-    }
-
-    /// Moves the stored events to the end of the file with the ending `.seen`, and returns them.
-    ///
-    /// # Errors
-    ///
-    /// [`WouldBlock`](io::ErrorKind::WouldBlock) while a run uses the journal, since it may be about to store another
-    /// event.
-    pub(crate) fn clear(&self, journal: &Path) -> io::Result<Vec<Seen>> {
-        let _held = lock_of(journal)?;
-        let events = self.read()?;
-        if self.0.exists() {
-            let text = std::fs::read(&self.0)?;
-            let mut seen = OpenOptions::new();
-            seen.create(true).append(true);
-            #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut seen, 0o600);
-            let mut seen = seen.open(with_ending(&self.0, ".seen"))?;
-            seen.write_all(&text)?;
-            if !text.ends_with(b"\n") {
-                seen.write_all(b"\n")?;
-            }
-            seen.sync_all()?;
-            std::fs::remove_file(&self.0)?;
-        }
-        Ok(events)
-    }
-
-    /// Returns all stored events. A last line cut by a crash is left out.
-    pub(crate) fn read(&self) -> io::Result<Vec<Seen>> {
-        let file = match File::open(&self.0) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
-        let lines: Vec<String> = BufReader::new(file).lines().collect::<io::Result<_>>()?;
-        let mut events = Vec::with_capacity(lines.len());
-        for (number, line) in lines.iter().enumerate() {
-            match serde_json::from_str(line) {
-                Ok(seen) => events.push(seen),
-                Err(_) if number + 1 == lines.len() => {}
-                Err(error) => {
-                    return Err(io::Error::new(
-                        io::ErrorKind::InvalidData,
-                        format!("line {}: {error}", number + 1),
-                    ));
-                }
-            }
-        }
-        Ok(events)
-    }
-}
-
-fn with_ending(file: &Path, ending: &str) -> PathBuf {
-    let mut name = file.as_os_str().to_owned();
-    name.push(ending);
-    name.into()
-}
-
-/// Locks a journal against runs; `None` if it was never begun.
-fn lock_of(journal: &Path) -> io::Result<Option<File>> {
-    let file = match OpenOptions::new().read(true).write(true).open(with_ending(journal, ".lock")) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(std::fs::TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
-        Err(std::fs::TryLockError::Error(error)) => Err(error),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use steadfast::{dedup::IntentNo, ext::IntentId};
@@ -455,18 +356,5 @@ mod tests {
         counts.add(&stands(Told::unknown(written)));
         counts.add(&stands(Told::unknown("SomethingNew")));
         assert_eq!(counts.other, 2);
-    }
-
-    #[test]
-    fn c03_what_was_kept_is_read_again_but_for_a_torn_end() {
-        let folder = tempfile::tempdir().unwrap();
-        let kept = Kept::beside(&folder.path().join("j"));
-        assert!(kept.read().unwrap().is_empty());
-        let seen = stands(Told::missed(1));
-        kept.keep(&seen).unwrap();
-        kept.keep(&seen).unwrap();
-        let mut file = OpenOptions::new().append(true).open(kept.path()).unwrap();
-        file.write_all(b"{\"at\":").unwrap();
-        assert_eq!(kept.read().unwrap(), [seen.clone(), seen]);
     }
 }

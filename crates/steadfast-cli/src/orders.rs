@@ -1,26 +1,24 @@
 //! `steadfast orders`: handles orders that earlier runs left in doubt.
 
+mod row;
 mod rule;
 
 use std::{
-    fmt, io,
+    io,
     path::{Path, PathBuf},
 };
 
-use serde::Serialize;
-use steadfast::{
-    OrderRequest,
-    dedup::{RecoveredOrder, Settings, Verdict, journal::FileJournal},
-};
+use steadfast::dedup::{RecoveredOrder, Settings, journal::FileJournal};
 use tokio::sync::broadcast::error::TryRecvError;
 
+use self::row::{NOT_EXECUTED, Row, show};
 use crate::{
     account, client,
     events::{Contradicted, Kept, Seen, Told},
     exit::{Failed, print_note},
     journal::{way_out, with_advice},
     sends::Sends,
-    stdout::{self, print_line},
+    stdout,
 };
 
 #[derive(clap::Args)]
@@ -68,30 +66,6 @@ struct Verify {
     account: account::Whose,
     #[command(flatten)]
     journal: Unresolved,
-}
-
-/// The status of an order that the service refused (401, 429), as a list has confirmed.
-const NOT_EXECUTED: &str = "not executed";
-
-/// An order that was in doubt, or an event that is not cleared.
-#[derive(Debug, Serialize)]
-struct Row<'a> {
-    intent: Option<u64>,
-    name: Option<&'a str>,
-    #[serde(rename = "symId")]
-    sym_id: Option<&'a str>,
-    side: Option<&'static str>,
-    qty: Option<String>,
-    /// `in doubt`, `recovered`, `not executed`, the reason why it is not resolved, the ruling of `orders rule` (`placed`,
-    /// `not placed`), or the kind of an event, such as `late order`.
-    status: String,
-    /// The status of the order in the list, if it was found there.
-    listed: Option<&'a str>,
-    #[serde(rename = "orderId")]
-    order_id: Option<&'a str>,
-    candidates: &'a [String],
-    /// The text of an event.
-    msg: Option<&'a str>,
 }
 
 pub(crate) async fn run(args: Args) -> Result<(), Failed> {
@@ -235,80 +209,4 @@ fn print(
     let refused = if refused > 0 { format!(" not executed {refused}") } else { String::new() };
     print_note(format_args!("recovered {recovered} unresolved {unknown}{refused} events {}", events.len()));
     if unknown + events.len() > 0 { Err(Failed::outcome_unknown()) } else { Ok(()) }
-}
-
-fn show(rows: &[Row<'_>], json: bool) -> Result<(), Failed> {
-    if json {
-        print_line(serde_json::to_string(rows).map_err(Failed::error)?);
-    } else {
-        rows.iter().for_each(print_line);
-    }
-    Ok(())
-}
-
-impl fmt::Display for Row<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.name, self.intent) {
-            (Some(name), _) => f.write_str(name)?,
-            (None, Some(intent)) => write!(f, "#{intent}")?,
-            (None, None) => f.write_str("-")?,
-        }
-        if let (Some(side), Some(qty), Some(sym_id)) = (self.side, &self.qty, self.sym_id) {
-            write!(f, " {side} {qty} {sym_id}")?;
-        }
-        write!(f, " {} {}", self.order_id.unwrap_or("-"), self.status)?;
-        if let Some(listed) = self.listed {
-            write!(f, "; the list shows it as {listed}")?;
-        }
-        self.candidates.iter().try_for_each(|candidate| write!(f, " {candidate}"))?;
-        self.msg.map_or(Ok(()), |msg| write!(f, ": {msg}"))
-    }
-}
-
-impl<'a> Row<'a> {
-    fn of(order: &'a RecoveredOrder) -> Self {
-        let request: &OrderRequest = &order.order;
-        let (status, order_id, candidates) = match &order.verdict {
-            Verdict::Acknowledged { order_id } => {
-                ("acknowledged".to_owned(), Some(order_id.as_str()), &[][..])
-            }
-            Verdict::Recovered { order_id, .. } => ("recovered".to_owned(), Some(order_id.as_str()), &[][..]),
-            Verdict::Unresolved(unresolved) => {
-                (unresolved.reason.to_string(), None, unresolved.candidates.as_slice())
-            }
-            Verdict::NotPlaced => (NOT_EXECUTED.to_owned(), None, &[][..]),
-            _ => ("in doubt".to_owned(), None, &[][..]),
-        };
-        let listed = match &order.verdict {
-            Verdict::Recovered { status, .. } => status.as_deref(),
-            _ => None,
-        };
-        Self {
-            intent: Some(order.intent.0),
-            name: order.name.as_ref().map(|name| name.as_str()),
-            sym_id: Some(request.sym_id().as_str()),
-            side: Some(request.side().as_str()),
-            qty: Some(request.qty().to_string()),
-            status,
-            listed,
-            order_id,
-            candidates,
-            msg: None,
-        }
-    }
-
-    fn of_event(seen: &'a Seen) -> Self {
-        Self {
-            intent: seen.intent,
-            name: seen.name.as_deref(),
-            sym_id: None,
-            side: None,
-            qty: None,
-            status: seen.event.replace('_', " "),
-            listed: None,
-            order_id: seen.order_id.as_deref(),
-            candidates: &[],
-            msg: Some(&seen.msg),
-        }
-    }
 }

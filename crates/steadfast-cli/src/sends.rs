@@ -69,3 +69,51 @@ impl Journal for NotingJournal {
         self.journal.salt()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use steadfast::{
+        OrderRequest,
+        dedup::{AttemptNo, IntentNo, Session, TradingDay},
+        ext::{Account, IntentId},
+    };
+
+    use super::*;
+
+    #[test]
+    fn only_the_sends_of_this_process_are_noted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("j");
+        let attempt = |intent| AttemptNo { intent: IntentNo(intent), index: 0 };
+        let begun = |intent, name| {
+            let order = OrderRequest::from_fields([
+                ("symId", "EQT_INFY_EQ_NSE"),
+                ("qty", "1"),
+                ("side", "buy"),
+                ("type", "market"),
+                ("product", "intraday"),
+                ("validity", "day"),
+            ]);
+            let (name, order) = (Some(IntentId::new(name)), Arc::new(order.unwrap()));
+            let record = Record::Begun {
+                attempt: attempt(intent),
+                session: Session::default(),
+                day: TradingDay(0),
+                name,
+                order,
+            };
+            Entry { account: Account::default(), record }
+        };
+        let earlier = FileJournal::open(&path).unwrap();
+        earlier.append(begun(1, "line-2"));
+        drop(earlier);
+        let sends = Sends::default();
+        let journal = NotingJournal::new(FileJournal::open(&path).unwrap(), sends.clone());
+        assert_eq!(journal.recover().len(), 1);
+        drop(journal.append_durably(begun(2, "line-3")));
+        journal.append(begun(3, "line-4"));
+        assert_eq!(["line-2", "line-3", "line-4"].map(|name| sends.hold(name)), [false, true, true]);
+    }
+}

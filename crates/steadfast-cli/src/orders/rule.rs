@@ -12,7 +12,10 @@ use steadfast::dedup::{
 };
 use steadfast_call::Outcome;
 
-use super::{Row, Unresolved, show};
+use super::{
+    Unresolved,
+    row::{Row, show},
+};
 use crate::{
     exit::{Failed, print_note},
     journal::with_advice,

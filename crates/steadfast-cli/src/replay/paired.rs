@@ -18,7 +18,7 @@ use steadfast::{
 };
 use steadfast_call::file::open_own;
 
-use super::{known, out::is_same, row::Rows};
+use super::{known, out::is_same, place, row::Rows};
 use crate::{
     exit::Failed,
     journal::{beside, with_advice, without_refused},
@@ -114,7 +114,7 @@ pub(super) fn refuse_other_journal(
         return Ok(());
     }
     let noted = read(&beside(Path::new(&this), JOURNALS)).map_err(Failed::usage)?;
-    let default = beside(Path::new(&this), known::JOURNAL);
+    let default = beside(Path::new(&this), place::JOURNAL);
     let others = noted.into_iter().map(PathBuf::from).chain([default]);
     let rows = known::by_line(rows);
     for other in others.filter(|other| !is_same(other, journal)) {
@@ -152,7 +152,7 @@ pub(super) fn note(journal: &Path, file: &Path) -> Result<Option<String>, Failed
         Failed::usage(format_args!("{} cannot be written: {error}; nothing was sent", by.display()))
     })?;
     let journal = fs::canonicalize(journal).unwrap_or_else(|_| journal.to_owned());
-    if this == STREAM || journal == beside(Path::new(&this), known::JOURNAL) {
+    if this == STREAM || journal == beside(Path::new(&this), place::JOURNAL) {
         return Ok(None);
     }
     let (name, by) = (journal.to_string_lossy().into_owned(), beside(Path::new(&this), JOURNALS));

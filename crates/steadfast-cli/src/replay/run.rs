@@ -1,3 +1,6 @@
+mod ending;
+mod telling;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::{self, Write},
@@ -9,13 +12,9 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use indicatif::ProgressBar;
 use steadfast::{
     Client,
-    auth::TokenPhase,
-    dedup::{OrderEvent, Resolution, Ruling, Settings, Verdict},
+    dedup::{OrderEvent, Ruling},
 };
-use tokio::{
-    sync::broadcast::{Receiver, error::RecvError, error::TryRecvError},
-    time::Instant,
-};
+use tokio::{sync::broadcast::Receiver, time::Instant};
 
 use super::{
     known,
@@ -23,8 +22,7 @@ use super::{
     row::{Row, Rows},
 };
 use crate::{
-    clock::wall,
-    events::{Contradicted, EventCounts, Kept, Seen, Told},
+    events::{Contradicted, EventCounts, Kept},
     exit::print_note,
     placement::{Hindrance, Placement, Tell, place},
     sends::Sends,
@@ -37,17 +35,11 @@ pub(super) const IN_FLIGHT: usize = 64;
 const STOPPED: &str =
     "interrupted: nothing more is sent; waiting for the orders on their way; interrupt again to leave them";
 
-const TOKEN_REFUSED: &str =
-    "401 to the token, with which the order list cannot be read; see `steadfast doctor`";
-
 /// How long after the last result a note on a terminal explains the wait.
 const QUIET: Duration = Duration::from_secs(5);
 
 /// How long a run that is left at once waits for answers already on their way.
 const LEAVING: Duration = Duration::from_millis(200);
-
-/// How long the journal may take to contain the results of its orders.
-const JOURNAL_LAG: Duration = Duration::from_secs(2);
 
 /// One run over a file.
 pub(super) struct Replay {
@@ -143,36 +135,6 @@ impl Replay {
         let written = self.results.leave_contradicted();
         self.note_unwritten(written);
         self.report_leftovers();
-    }
-
-    /// Writes the results of rows whose calls were abandoned, by the journal, as `orders unresolved` does.
-    ///
-    /// Nothing has left since the halt, and nothing leaves before it is in the journal.
-    fn end_open(&mut self) {
-        let open = std::mem::take(&mut self.open);
-        let read = || known::ends_in(self.journal.as_deref()?);
-        let ends = if open.is_empty() { None } else { read() };
-        for (line, name) in open {
-            let is_second = name != name_of(line);
-            let placement = match ends.as_ref().map(|ends| ends.get(&name)) {
-                None | Some(Some(known::End::Open)) => Placement::unresolved("interrupted", None),
-                Some(Some(known::End::Placed(order_id))) => {
-                    let (order_id, msg) = (order_id.clone(), "answered before the run was left".to_owned());
-                    Placement::Placed { order_id, msg, resolution: None }
-                }
-                // The journal knows only the first order.
-                Some(_) if is_second => Placement::NotObserved { said: None },
-                Some(Some(known::End::NotPlaced)) => Placement::NotExecuted {
-                    why: Hindrance::Interrupted,
-                    msg: "turned away before the run was left".to_owned(),
-                },
-                Some(None) => {
-                    self.sent.retain(|sent| *sent != name);
-                    self.not_sent()
-                }
-            };
-            self.ended(&name, line, &placement);
-        }
     }
 
     /// Places the orders that `next` returns, `most` at a time, until there are no more or the user ends the run.
@@ -291,70 +253,6 @@ impl Replay {
         }
     }
 
-    /// Prints how many orders have had no result for a while, and how long that may last.
-    fn note_wait(&self, on_their_way: usize) {
-        let bound = Settings::default().verification_bound();
-        let until = httpdate::fmt_http_date(wall() + bound);
-        let (doubtful, bound) = (self.client.tracker().in_doubt(), bound.as_secs());
-        if doubtful > 0 {
-            self.note(format_args!(
-                "waiting: orders in doubt, which are looked for in the order list: {doubtful}; {bound} s at most, until {until}"
-            ));
-        } else if on_their_way > 0 {
-            self.note(format_args!(
-                "waiting: orders that wait for their turn or for an answer: {on_their_way}; an answer that is lost is looked \
-                 for, for {bound} s at most"
-            ));
-        } else {
-            self.note(format_args!(
-                "waiting: a last look for orders that the list has not shown yet; {bound} s at most, until {until}"
-            ));
-        }
-    }
-
-    /// Handles the end of an order's call.
-    fn came_back(&mut self, name: &str, row: &Row, placement: Placement) -> Placement {
-        self.open.remove(&row.line);
-        let placement = self.judged(placement);
-        if matches!(placement, Placement::NotSent { .. }) {
-            self.sent.retain(|sent| *sent != name);
-        }
-        placement
-    }
-
-    /// Ends the run if the result shows that no later order can be placed either. Orders that were held back by that
-    /// get its reason.
-    fn judged(&mut self, placement: Placement) -> Placement {
-        let why = placement.hindrance();
-        if self.stop == Stop::Nobody
-            && let Some(why) = why.filter(|why| why.is_for_good())
-        {
-            self.client.halt();
-            self.stop = Stop::Hindered;
-            self.ended_by = Some(why);
-            self.note(format_args!("{}: nothing more is sent; see `steadfast doctor`", reason_of(why)));
-        }
-        match placement {
-            Placement::NotSent { why: Hindrance::Interrupted, .. } => self.not_sent(),
-            Placement::NotExecuted { why: Hindrance::Interrupted, msg } => {
-                Placement::NotExecuted { why: self.ended_by.unwrap_or(Hindrance::Interrupted), msg }
-            }
-            // The verdict does not say why the list could not be read.
-            Placement::Unresolved { reason, candidates, said: None } => {
-                let is_refused = self.client.tokens().status().phase == TokenPhase::Suspect;
-                let said = is_refused.then(|| TOKEN_REFUSED.to_owned());
-                Placement::Unresolved { reason, candidates, said }
-            }
-            placement => placement,
-        }
-    }
-
-    /// Returns the result of a row whose turn did not come.
-    fn not_sent(&self) -> Placement {
-        let why = self.ended_by.unwrap_or(Hindrance::Interrupted);
-        Placement::NotSent { why, msg: reason_of(why).to_owned() }
-    }
-
     fn interrupt(&mut self) {
         if self.stop < Stop::Halted {
             self.client.halt();
@@ -386,119 +284,6 @@ impl Replay {
         }
     }
 
-    /// Handles the events that have arrived.
-    fn take_waiting(&mut self, events: &mut Receiver<OrderEvent>) {
-        loop {
-            match events.try_recv() {
-                Ok(event) => self.take(Ok(event)),
-                Err(TryRecvError::Lagged(missed)) => self.take(Err(RecvError::Lagged(missed))),
-                Err(TryRecvError::Empty | TryRecvError::Closed) => return,
-            }
-        }
-    }
-
-    fn take(&mut self, event: Result<OrderEvent, RecvError>) {
-        let told = match event {
-            Ok(event) => {
-                let Self { contradicted, open, .. } = self;
-                contradicted.tell(&event, |name| line_of(name).is_some_and(|line| open.contains_key(&line)))
-            }
-            Err(RecvError::Lagged(missed)) => Told::missed(missed),
-            // Not possible, because this run holds the client that sends them.
-            Err(RecvError::Closed) => return,
-        };
-        match told {
-            Told::Stands(seen) => self.stands(&seen),
-            Told::Note(note) => self.note(note),
-            Told::Elsewhere => {}
-        }
-    }
-
-    /// Prints an event, counts it, and writes it to the results and beside the journal.
-    fn stands(&mut self, seen: &Seen) {
-        self.note(format_args!("{}: {}", seen.event.replace('_', " "), seen.msg));
-        self.events.add(seen);
-        let written = self.results.event(seen);
-        self.note_unwritten(written);
-        if let Some(kept) = &self.kept {
-            let written = kept
-                .keep(seen)
-                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", kept.path().display())));
-            self.note_unwritten(written);
-        }
-    }
-
-    /// Reports orders that an earlier run left in doubt and that have no row in this file.
-    fn report_leftovers(&mut self) {
-        let recovered = self.client.recovered();
-        let rows: BTreeSet<&str> = self.sent.iter().map(|name| name.trim_end_matches("-again")).collect();
-        let mut notes = Vec::new();
-        for order in known::unknown(&recovered) {
-            let name = order.name.as_ref().map_or("an order without a name", |name| name.as_str());
-            if !rows.contains(name.trim_end_matches("-again")) {
-                notes.push(format!("{name} of an earlier run is not resolved: see `steadfast orders`"));
-            }
-        }
-        self.leftovers += notes.len();
-        notes.iter().for_each(|note| self.note(note));
-    }
-
-    /// Corrects rows reported as not placed whose orders have no end in the journal: they are in doubt, and the next
-    /// run treats them so.
-    async fn agree_with_journal(&mut self) {
-        let Some(journal) = self.journal.clone() else { return };
-        let end = Instant::now() + JOURNAL_LAG;
-        let doubtful = loop {
-            let open = known::open_in(&journal);
-            let not_placed = self.results.not_placed();
-            let doubtful: Vec<(u64, Option<Verdict>)> = match &open {
-                Some(open) => not_placed
-                    .filter_map(|line| {
-                        let verdict = open.get(&name_of(line)).or(open.get(&known::name_of_second(line)));
-                        Some((line, Some(verdict?.clone())))
-                    })
-                    .collect(),
-                None => not_placed.map(|line| (line, None)).collect(),
-            };
-            // The last records may still be on their way to the disk.
-            if doubtful.is_empty() || self.stop == Stop::Left || Instant::now() >= end {
-                break doubtful;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        };
-        for (line, verdict) in doubtful {
-            self.note(format_args!("line {line}: the journal holds no end of its order, which is in doubt"));
-            let (reason, candidates) = match &verdict {
-                None => ("journal_open", &[][..]),
-                Some(Verdict::Unresolved(it)) => (it.reason.as_str(), &*it.candidates),
-                Some(_) if self.stop != Stop::Nobody => ("interrupted", &[][..]),
-                Some(_) => ("unconfirmed", &[][..]),
-            };
-            let written = self.results.in_doubt_after_all(line, reason, candidates);
-            self.note_unwritten(written);
-        }
-    }
-
-    fn ended(&mut self, name: &str, line: u64, placement: &Placement) {
-        self.bar.inc(1);
-        let was_sent = self.was_sent_before(name, placement);
-        let written = self.results.ended(line, placement, was_sent);
-        self.note_unwritten(written);
-    }
-
-    /// Returns true if an earlier run has sent the order, and this one has sent nothing for it.
-    fn was_sent_before(&self, name: &str, placement: &Placement) -> bool {
-        match placement {
-            // Within one run each name is asked for once.
-            Placement::Placed { resolution: Some(Resolution::Attached { .. }), .. } => true,
-            // It had been refused before, and was found now: by its send of an earlier run, or by one of this run.
-            Placement::Placed { resolution: Some(Resolution::Recovered { .. }), .. } => {
-                self.before.contains(name) || (self.begun.contains(name) && !self.sends.hold(name))
-            }
-            _ => self.before.contains(name),
-        }
-    }
-
     /// Ends the run if its output has gone: no order is placed whose result cannot be reported.
     fn note_unwritten(&mut self, written: io::Result<()>) {
         if let Err(error) = written
@@ -519,15 +304,6 @@ async fn until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,
-    }
-}
-
-/// Explains why rows were not sent.
-fn reason_of(why: Hindrance) -> &'static str {
-    match why {
-        Hindrance::Login => "there is no token that the service accepts",
-        Hindrance::Latched => "logins are latched, so that the account is not locked",
-        _ => "interrupted before it left",
     }
 }
 

@@ -1,0 +1,43 @@
+use super::row::Rows;
+use crate::exit::print_note;
+
+/// The contents of a file, before any order is placed.
+pub(super) struct Preview {
+    pub(super) orders: usize,
+    bad: usize,
+    /// The errors of the first bad rows.
+    first: Vec<String>,
+}
+
+impl Preview {
+    /// How many bad rows are shown before the question.
+    const SHOWN: usize = 3;
+
+    pub(super) fn of(rows: Rows) -> Self {
+        let mut preview = Self { orders: 0, bad: 0, first: Vec::new() };
+        for row in rows {
+            match row {
+                Ok(_) => preview.orders += 1,
+                Err(bad) => {
+                    preview.bad += 1;
+                    if preview.bad <= Self::SHOWN {
+                        preview.first.extend(bad.errors.iter().map(ToString::to_string));
+                    }
+                }
+            }
+        }
+        preview
+    }
+
+    /// Prints which rows are not orders.
+    pub(super) fn warn(&self) {
+        let Self { orders, bad, first } = self;
+        if *bad > 0 {
+            print_note(format_args!("{bad} of {} rows are bad, and are not placed:", orders + bad));
+            first.iter().for_each(|error| print_note(format_args!("  {error}")));
+            if *bad > Self::SHOWN {
+                print_note(format_args!("  and {} more; --check names them all", bad - Self::SHOWN));
+            }
+        }
+    }
+}

@@ -1,0 +1,19 @@
+use serde::Serialize;
+
+/// The number of rows by result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Counts {
+    pub(crate) rows: usize,
+    pub(crate) placed: usize,
+    /// Placed rows whose orders were sent by an earlier run.
+    pub(crate) placed_before: usize,
+    pub(crate) refused: usize,
+    /// Rows whose requests the service refused without looking at the orders (401, 429).
+    pub(crate) not_executed: usize,
+    /// Rows that are not orders; nothing was sent for them.
+    pub(crate) bad: usize,
+    pub(crate) not_observed: usize,
+    pub(crate) unresolved: usize,
+    /// Rows of which nothing has left.
+    pub(crate) not_sent: usize,
+}

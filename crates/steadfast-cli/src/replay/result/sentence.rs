@@ -1,0 +1,56 @@
+use steadfast::dedup::Resolution;
+
+use crate::{readable::readable, replay::words::REASONS};
+
+/// Returns the word of a reason, with its meaning.
+pub(super) fn told(reason: &str) -> String {
+    let meant = REASONS.iter().find(|(word, _)| *word == reason);
+    meant.map_or_else(|| reason.to_owned(), |(word, sentence)| format!("{word}: {sentence}"))
+}
+
+/// Returns advice for reasons that no later run or read can resolve on the same day: a person has to rule on the order.
+pub(super) fn way_out(reason: &str) -> &'static str {
+    match reason {
+        "accepted_unknown_id"
+        | "no_baseline"
+        | "near_match"
+        | "ambiguous_owner"
+        | "list_not_monotone"
+        | "session_changed"
+        | "epoch_changed"
+        | "uncalibrated"
+        | "resends_exhausted"
+        | "tainted" => "; once you have found it or not, say so with `steadfast orders rule`",
+        _ => "",
+    }
+}
+
+/// Appends the orders that it may be.
+pub(super) fn with_candidates(text: String, candidates: &[String]) -> String {
+    if candidates.is_empty() { text } else { format!("{text}; it may be {}", candidates.join(", ")) }
+}
+
+/// Appends the service's own text.
+pub(super) fn with_said(text: &str, said: Option<&str>) -> String {
+    // Made readable by itself: where it quotes a credential, nothing else of the row is withheld.
+    said.map_or_else(|| text.to_owned(), |said| format!("{text}; the service said: {}", readable(said)))
+}
+
+/// Returns the order's status in the list. A rejected order was processed too, but is no position.
+pub(super) fn with_status(resolution: &Resolution) -> Option<String> {
+    match resolution {
+        Resolution::Recovered { status: Some(status), .. } => {
+            Some(format!("recovered; the list shows it as {status}"))
+        }
+        _ => None,
+    }
+}
+
+pub(super) fn word(resolution: &Resolution) -> &'static str {
+    match resolution {
+        Resolution::Recovered { .. } => "recovered",
+        Resolution::Resent => "resent",
+        Resolution::Attached { .. } => "attached",
+        _ => "resolved",
+    }
+}

@@ -1,0 +1,161 @@
+//! The end of each row.
+
+use std::time::Duration;
+
+use steadfast::{
+    auth::TokenPhase,
+    dedup::{Resolution, Verdict},
+};
+use tokio::time::Instant;
+
+use super::{Replay, Stop, name_of};
+use crate::{
+    placement::{Hindrance, Placement},
+    replay::{known, row::Row},
+};
+
+const TOKEN_REFUSED: &str =
+    "401 to the token, with which the order list cannot be read; see `steadfast doctor`";
+
+/// How long the journal may take to contain the results of its orders.
+const JOURNAL_LAG: Duration = Duration::from_secs(2);
+
+impl Replay {
+    /// Writes the results of rows whose calls were abandoned, by the journal, as `orders unresolved` does.
+    ///
+    /// Nothing has left since the halt, and nothing leaves before it is in the journal.
+    pub(super) fn end_open(&mut self) {
+        let open = std::mem::take(&mut self.open);
+        let read = || known::ends_in(self.journal.as_deref()?);
+        let ends = if open.is_empty() { None } else { read() };
+        for (line, name) in open {
+            let is_second = name != name_of(line);
+            let placement = match ends.as_ref().map(|ends| ends.get(&name)) {
+                None | Some(Some(known::End::Open)) => Placement::unresolved("interrupted", None),
+                Some(Some(known::End::Placed(order_id))) => {
+                    let (order_id, msg) = (order_id.clone(), "answered before the run was left".to_owned());
+                    Placement::Placed { order_id, msg, resolution: None }
+                }
+                // The journal knows only the first order.
+                Some(_) if is_second => Placement::NotObserved { said: None },
+                Some(Some(known::End::NotPlaced)) => Placement::NotExecuted {
+                    why: Hindrance::Interrupted,
+                    msg: "turned away before the run was left".to_owned(),
+                },
+                Some(None) => {
+                    self.sent.retain(|sent| *sent != name);
+                    self.not_sent()
+                }
+            };
+            self.ended(&name, line, &placement);
+        }
+    }
+
+    /// Handles the end of an order's call.
+    pub(super) fn came_back(&mut self, name: &str, row: &Row, placement: Placement) -> Placement {
+        self.open.remove(&row.line);
+        let placement = self.judged(placement);
+        if matches!(placement, Placement::NotSent { .. }) {
+            self.sent.retain(|sent| *sent != name);
+        }
+        placement
+    }
+
+    /// Ends the run if the result shows that no later order can be placed either. Orders that were held back by that
+    /// get its reason.
+    pub(super) fn judged(&mut self, placement: Placement) -> Placement {
+        let why = placement.hindrance();
+        if self.stop == Stop::Nobody
+            && let Some(why) = why.filter(|why| why.is_for_good())
+        {
+            self.client.halt();
+            self.stop = Stop::Hindered;
+            self.ended_by = Some(why);
+            self.note(format_args!("{}: nothing more is sent; see `steadfast doctor`", reason_of(why)));
+        }
+        match placement {
+            Placement::NotSent { why: Hindrance::Interrupted, .. } => self.not_sent(),
+            Placement::NotExecuted { why: Hindrance::Interrupted, msg } => {
+                Placement::NotExecuted { why: self.ended_by.unwrap_or(Hindrance::Interrupted), msg }
+            }
+            // The verdict does not say why the list could not be read.
+            Placement::Unresolved { reason, candidates, said: None } => {
+                let is_refused = self.client.tokens().status().phase == TokenPhase::Suspect;
+                let said = is_refused.then(|| TOKEN_REFUSED.to_owned());
+                Placement::Unresolved { reason, candidates, said }
+            }
+            placement => placement,
+        }
+    }
+
+    /// Returns the result of a row whose turn did not come.
+    pub(super) fn not_sent(&self) -> Placement {
+        let why = self.ended_by.unwrap_or(Hindrance::Interrupted);
+        Placement::NotSent { why, msg: reason_of(why).to_owned() }
+    }
+
+    /// Corrects rows reported as not placed whose orders have no end in the journal: they are in doubt, and the next
+    /// run treats them so.
+    pub(super) async fn agree_with_journal(&mut self) {
+        let Some(journal) = self.journal.clone() else { return };
+        let end = Instant::now() + JOURNAL_LAG;
+        let doubtful = loop {
+            let open = known::open_in(&journal);
+            let not_placed = self.results.not_placed();
+            let doubtful: Vec<(u64, Option<Verdict>)> = match &open {
+                Some(open) => not_placed
+                    .filter_map(|line| {
+                        let verdict = open.get(&name_of(line)).or(open.get(&known::name_of_second(line)));
+                        Some((line, Some(verdict?.clone())))
+                    })
+                    .collect(),
+                None => not_placed.map(|line| (line, None)).collect(),
+            };
+            // The last records may still be on their way to the disk.
+            if doubtful.is_empty() || self.stop == Stop::Left || Instant::now() >= end {
+                break doubtful;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        };
+        for (line, verdict) in doubtful {
+            self.note(format_args!("line {line}: the journal holds no end of its order, which is in doubt"));
+            let (reason, candidates) = match &verdict {
+                None => ("journal_open", &[][..]),
+                Some(Verdict::Unresolved(it)) => (it.reason.as_str(), &*it.candidates),
+                Some(_) if self.stop != Stop::Nobody => ("interrupted", &[][..]),
+                Some(_) => ("unconfirmed", &[][..]),
+            };
+            let written = self.results.in_doubt_after_all(line, reason, candidates);
+            self.note_unwritten(written);
+        }
+    }
+
+    pub(super) fn ended(&mut self, name: &str, line: u64, placement: &Placement) {
+        self.bar.inc(1);
+        let was_sent = self.was_sent_before(name, placement);
+        let written = self.results.ended(line, placement, was_sent);
+        self.note_unwritten(written);
+    }
+
+    /// Returns true if an earlier run has sent the order, and this one has sent nothing for it.
+    pub(super) fn was_sent_before(&self, name: &str, placement: &Placement) -> bool {
+        match placement {
+            // Within one run each name is asked for once.
+            Placement::Placed { resolution: Some(Resolution::Attached { .. }), .. } => true,
+            // It had been refused before, and was found now: by its send of an earlier run, or by one of this run.
+            Placement::Placed { resolution: Some(Resolution::Recovered { .. }), .. } => {
+                self.before.contains(name) || (self.begun.contains(name) && !self.sends.hold(name))
+            }
+            _ => self.before.contains(name),
+        }
+    }
+}
+
+/// Explains why rows were not sent.
+fn reason_of(why: Hindrance) -> &'static str {
+    match why {
+        Hindrance::Login => "there is no token that the service accepts",
+        Hindrance::Latched => "logins are latched, so that the account is not locked",
+        _ => "interrupted before it left",
+    }
+}
