@@ -2,7 +2,9 @@
 
 pub(crate) mod account;
 pub(crate) mod asker;
+pub(crate) mod cached;
 pub(crate) mod halt;
+pub(crate) mod joined;
 pub(crate) mod order_tracker;
 pub(crate) mod poller;
 pub(crate) mod recovery;
@@ -10,3 +12,5 @@ pub(crate) mod report;
 pub(crate) mod shared_protocol;
 pub(crate) mod sync;
 pub(crate) mod ticket;
+pub(crate) mod timekeeper;
+pub(crate) mod tokens;

@@ -26,7 +26,7 @@ use crate::{
     numbers::{AttemptNo, ReadNo, Session},
     protocol::event::Answer,
     tracker::{
-        account::{Account, Checked},
+        account::{Account, checking::Checked},
         asker::Asker,
         halt::Halt,
         order_tracker::OrderTracker,

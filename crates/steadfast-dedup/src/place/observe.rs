@@ -17,7 +17,7 @@ use crate::{
     tracker::{
         account::Account,
         asker::{self, Asker},
-        poller::is_out_of_a_cache,
+        cached::is_out_of_a_cache,
     },
 };
 

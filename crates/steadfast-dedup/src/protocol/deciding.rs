@@ -148,8 +148,10 @@ mod tests {
     use super::*;
     use crate::{
         numbers::Session,
-        protocol::event::{Answer, Event},
-        protocol::key::Key,
+        protocol::{
+            event::{Answer, Event},
+            key::Key,
+        },
         settings::Settings,
     };
 

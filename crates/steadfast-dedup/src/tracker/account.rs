@@ -17,26 +17,20 @@ use crate::{
     settings::{Settings, policy::OrdersScope},
     tracker::{
         halt::{Halt, Run},
+        joined::Refused,
         report::trace,
         shared_protocol::{About, Effects, Monitor, State},
         sync::Mutex,
+        timekeeper::Timekeeper,
     },
 };
 
-mod checking;
+pub(crate) mod checking;
 mod inquiry;
-mod joined;
 mod reads;
 mod recording;
 mod time;
 mod tokens;
-
-pub(crate) use self::{
-    checking::Checked,
-    joined::{Joined, Refused},
-    time::Timekeeper,
-    tokens::{OwnToken, Tokens},
-};
 
 /// Starts the account's poller; returns false if there is no runtime to start it on.
 pub(crate) type Starter = Arc<dyn Fn(Arc<Account>) -> bool + Send + Sync>;
@@ -49,6 +43,8 @@ pub(crate) struct Account {
     pub(crate) settings: Arc<Settings>,
     pub(crate) halt: Arc<Halt>,
     monitor: Monitor,
+    /// How the poller is started, once a request has shown the path to the list.
+    starter: Mutex<Option<Starter>>,
     /// The `Authorization` of the latest order, for stacks without a layer that sets it.
     authorization: Mutex<Option<HeaderValue>>,
     events: broadcast::Sender<OrderEvent>,
@@ -73,7 +69,8 @@ impl Account {
     ) -> Self {
         let time = Timekeeper::new(&settings);
         let monitor = Monitor::new(OrderProtocol::new(settings.clone(), time.today()), time);
-        Self { name, settings, halt, monitor, authorization: Mutex::new(None), events, recorder: None }
+        let (starter, authorization) = (Mutex::new(None), Mutex::new(None));
+        Self { name, settings, halt, monitor, starter, authorization, events, recorder: None }
     }
 
     pub(crate) fn name(&self) -> &ext::Account {
@@ -82,12 +79,14 @@ impl Account {
 
     /// Sets how the account's poller is started, unless that is known; false if it stays unknown.
     pub(crate) fn start_with(&self, starter: impl FnOnce() -> Option<Starter>) -> bool {
-        self.monitor.look(|state| {
-            if state.starter.is_none() {
-                state.starter = starter();
-            }
-            state.starter.is_some()
-        })
+        let mut known = self.starter.lock();
+        if known.is_none() {
+            *known = starter();
+        }
+        if known.is_some() {
+            self.monitor.look(|state| state.allow_poller());
+        }
+        known.is_some()
     }
 
     /// Keeps the token of the latest order for reads: that of the first one expires.
@@ -121,8 +120,7 @@ impl Account {
                     Err(OrderRefused::IntentMismatch)
                 };
             }
-            let intent = IntentNo(state.next_intent);
-            state.next_intent += 1;
+            let intent = state.new_intent();
             let opened = Event::Opened { intent, order: order.clone(), name };
             effects.extend(state.protocol.step(now, opened));
             Ok(Opening::New(intent))
@@ -331,7 +329,7 @@ impl Account {
     /// True once a request has shown the path to the list. Before that nothing was sent, and doubts of an earlier
     /// process cannot be resolved.
     fn has_path(&self) -> bool {
-        self.monitor.look(|state| state.starter.is_some())
+        self.starter.lock().is_some()
     }
 
     /// Notes that the tracker's last owner is gone: the poller ends when nothing is in doubt.
@@ -362,10 +360,11 @@ impl Account {
             let _ = self.events.send(event);
         }
         // Outside the lock: on a runtime that shuts down, the new task is dropped at once and locks it.
-        if let Some(start) = aftermath.start
-            && !start(Arc::clone(self))
-        {
-            self.monitor.poller_gone();
+        if aftermath.starts_poller {
+            let starter = self.starter.lock().clone();
+            if !starter.is_some_and(|start| start(Arc::clone(self))) {
+                self.monitor.poller_gone();
+            }
         }
         result
     }

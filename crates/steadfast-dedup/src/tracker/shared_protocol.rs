@@ -9,15 +9,17 @@ use std::{
 };
 
 use crate::{
-    numbers::IntentNo,
+    numbers::{IntentNo, ReadNo},
     protocol::{
         event::{Effect, OrderEvent},
         order_protocol::OrderProtocol,
         wake::{Purpose, Wake},
     },
     tracker::{
-        account::{Joined, Starter, Timekeeper, Tokens},
+        joined::Joined,
         sync::{Clock, Mutex},
+        timekeeper::Timekeeper,
+        tokens::Tokens,
     },
 };
 
@@ -38,14 +40,14 @@ pub(crate) struct Monitor {
 /// The data behind the lock.
 pub(crate) struct State {
     pub(crate) protocol: OrderProtocol,
-    pub(crate) next_intent: u64,
-    pub(crate) next_read: u64,
-    /// How the poller is started, once a request has shown the path to the list.
-    pub(crate) starter: Option<Starter>,
+    next_intent: u64,
+    next_read: u64,
     pub(crate) tokens: Tokens,
     pub(crate) time: Timekeeper,
     pub(crate) joined: Joined,
     poller: Poller,
+    /// Whether a request has shown the path to the list, so that a poller can be started.
+    can_poll: bool,
     /// False once no owner is left who could be told of an order that appears late.
     owned: bool,
     waiting: BTreeMap<(About, u64), Waker>,
@@ -106,8 +108,8 @@ pub(crate) enum Plan {
 #[must_use]
 pub(crate) struct Aftermath {
     pub(crate) reports: Vec<OrderEvent>,
-    /// How the poller is started, if it must be; the receiver of this starts it.
-    pub(crate) start: Option<Starter>,
+    /// Whether the poller must be started; the receiver of this starts it.
+    pub(crate) starts_poller: bool,
 }
 
 impl Monitor {
@@ -116,7 +118,7 @@ impl Monitor {
             protocol,
             next_intent: 0,
             next_read: 0,
-            starter: None,
+            can_poll: false,
             tokens: Tokens::default(),
             time,
             joined: Joined::default(),
@@ -159,10 +161,10 @@ impl Monitor {
             }
         }
         state.take(About::Change, &mut woken);
-        let start = state.rouse(&mut woken);
+        let starts_poller = state.rouse(&mut woken);
         drop(state);
         woken.into_iter().for_each(Waker::wake);
-        (result, Aftermath { reports, start })
+        (result, Aftermath { reports, starts_poller })
     }
 
     /// Returns the poller's next action; `day_left` returns how much of the trading day is left.
@@ -257,6 +259,28 @@ impl Monitor {
 }
 
 impl State {
+    /// Replaces the protocol by one that an earlier process's journal has led to.
+    pub(crate) fn resume(&mut self, protocol: OrderProtocol, next_intent: u64) {
+        (self.protocol, self.next_intent) = (protocol, next_intent);
+    }
+
+    /// Numbers an intent.
+    pub(crate) fn new_intent(&mut self) -> IntentNo {
+        self.next_intent += 1;
+        IntentNo(self.next_intent - 1)
+    }
+
+    /// Numbers a read.
+    pub(crate) fn new_read(&mut self) -> ReadNo {
+        self.next_read += 1;
+        ReadNo(self.next_read - 1)
+    }
+
+    /// Notes that a poller can be started.
+    pub(crate) fn allow_poller(&mut self) {
+        self.can_poll = true;
+    }
+
     fn take(&mut self, about: About, woken: &mut Vec<Waker>) {
         while let Some((&place, _)) = self.waiting.range((about, 0)..=(about, u64::MAX)).next() {
             woken.extend(self.waiting.remove(&place));
@@ -274,17 +298,16 @@ impl State {
         if wanted { protocol.next_wake() } else { None }
     }
 
-    /// Wakes the poller if its plan has changed, or returns how to start it.
-    fn rouse(&mut self, woken: &mut Vec<Waker>) -> Option<Starter> {
+    /// Wakes the poller if its plan has changed; true if it must be started.
+    fn rouse(&mut self, woken: &mut Vec<Waker>) -> bool {
         let next = self.next_wake();
         match self.poller {
             // ## Absent => Awake
             //
             // Under the lock, so that it is started once.
-            Poller::Absent if next.is_some() => {
-                let starter = self.starter.clone()?;
+            Poller::Absent if next.is_some() && self.can_poll => {
                 self.poller = Poller::Awake;
-                return Some(starter);
+                return true;
             }
             // ## Asleep => Awake
             //
@@ -295,7 +318,7 @@ impl State {
             }
             Poller::Absent | Poller::Asleep(_) | Poller::Awake => {}
         }
-        None
+        false
     }
 }
 

@@ -5,11 +5,11 @@ use std::{sync::Arc, time::Duration};
 use steadfast_call::Lane;
 use steadfast_spec::OrderRecord;
 
-use super::{Account, OwnToken};
+use super::Account;
 use crate::{
     numbers::{ReadNo, Session},
     protocol::{event::Event, read_fault::ReadFault, wake::Purpose},
-    tracker::shared_protocol::Plan,
+    tracker::{shared_protocol::Plan, tokens::OwnToken},
 };
 
 impl Account {
@@ -58,8 +58,7 @@ impl Account {
                 Purpose::OwnSession => Purpose::Watch,
                 _ => purpose,
             };
-            let read = ReadNo(state.next_read);
-            state.next_read += 1;
+            let read = state.new_read();
             effects.extend(state.protocol.step(now, Event::ReadOpened { read, purpose }));
             let lane = if state.protocol.is_patient(read) { Lane::Bulk } else { Lane::Verification };
             (read, lane, own)

@@ -37,8 +37,7 @@ impl Account {
         let state = self.monitor.get_mut();
         let today = state.time.resume(entries.iter().filter_map(|entry| entry.record.day()).max());
         let replay = Replay::of(entries, today);
-        state.protocol = OrderProtocol::new(self.settings.clone(), replay.first);
-        state.next_intent = replay.next_intent;
+        state.resume(OrderProtocol::new(self.settings.clone(), replay.first), replay.next_intent);
         // Its history says which day it begins with.
         state.protocol.step(now, Event::EpochBegan(replay.first));
         for event in replay.events {

@@ -29,8 +29,8 @@ use crate::{
     },
     settings::Settings,
     tracker::{
-        account::Timekeeper,
         sync::{from_zero, pass_time},
+        timekeeper::Timekeeper,
     },
 };
 
@@ -67,7 +67,7 @@ impl World {
         let mut monitor = Monitor::new(OrderProtocol::new(settings.clone(), settings.today()), time);
         // The world starts the poller itself.
         if mistake != Mistake::StartsByHearsay {
-            monitor.get_mut().starter = Some(Arc::new(|_| true));
+            monitor.get_mut().allow_poller();
         }
         let record = |id: u32| {
             format!(r#"{{"orderId":"o{id}","symId":"S","qty":1,"side":"buy","type":"limit","limitPrice":5}}"#)
@@ -85,7 +85,7 @@ impl World {
             Mistake::StartsByHearsay => self.step_and_start_later(event),
             _ => self.monitor.enter(|state, now, out| self.take(state, now, event, out)).1,
         };
-        if after.start.is_some() {
+        if after.starts_poller {
             drop(future::spawn(Arc::clone(self).poll_list()));
         }
     }

@@ -36,7 +36,7 @@ impl World {
         after
     }
 
-    // This world's monitor has no starter, so it starts no poller itself.
+    // This world's monitor may not start a poller, so it starts no poller itself.
     pub(super) fn step_and_start_later(&self, event: Event) -> Aftermath {
         let ((), after) = self.monitor.enter(|state, now, out| self.take(state, now, event, out));
         let is_needed =
@@ -45,7 +45,7 @@ impl World {
         if needed {
             self.monitor.look(|state| state.poller = Poller::Awake);
         }
-        Aftermath { start: needed.then(|| -> Starter { Arc::new(|_| true) }), ..after }
+        Aftermath { starts_poller: needed, ..after }
     }
 }
 
