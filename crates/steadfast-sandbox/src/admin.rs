@@ -19,9 +19,9 @@ use tokio::time::timeout;
 use tower_service::Service;
 
 use crate::{
-    plan::FaultEntry,
+    gateway::plan::FaultEntry,
     sandbox::{BookEdit, Sandbox},
-    wire::BODY_TIMEOUT,
+    wire::patience::BODY_TIMEOUT,
 };
 
 pub(crate) use self::callers::Callers;

@@ -7,11 +7,13 @@ use steadfast_spec::{Paths, Zone};
 
 use crate::{
     enforce::{GatewayClock, Kind},
-    engine::Engine,
-    interpretation::{IpRefusal, JsonBody, ListOrder, ListScope, RetryAfter, SpecReading},
-    plan::{FaultEntry, InvalidFault, Plan, read_script},
+    gateway::{
+        engine::Engine,
+        plan::{FaultEntry, InvalidFault, Plan, read_script},
+        settings::{EleventhSession, LoginAnswer, Settings},
+        spec_reading::{IpRefusal, JsonBody, ListOrder, ListScope, RetryAfter, SpecReading},
+    },
     sandbox::Sandbox,
-    settings::{EleventhSession, LoginAnswer, Settings},
 };
 
 /// Collects a sandbox's settings; made by [`Sandbox::builder`].
@@ -23,6 +25,13 @@ pub struct SandboxBuilder {
     wall_clock: Option<SystemTime>,
     whitelist: Option<Vec<IpAddr>>,
     quota_clock: Option<GatewayClock>,
+}
+
+impl Sandbox {
+    /// Returns a builder with default settings.
+    pub fn builder() -> SandboxBuilder {
+        SandboxBuilder::default()
+    }
 }
 
 impl SandboxBuilder {

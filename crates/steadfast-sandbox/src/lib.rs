@@ -76,45 +76,23 @@
 //! | `POST /reset` | starts over; answers the new `access_token` |
 
 mod admin;
-mod arrival;
-mod body;
-mod book;
 mod builder;
-mod clock;
-mod directory;
-mod draw;
 pub mod enforce;
-mod engine;
-mod fault;
-mod interpretation;
-mod latency;
-mod market;
-mod oauth;
-mod orders;
-mod plan;
-mod quota;
+mod faults;
+mod gateway;
 mod sandbox;
 mod server;
-mod service;
-mod session;
-mod settings;
-mod spoil;
-mod totp;
-mod truth;
 pub mod wire;
 
 pub use crate::{
-    body::{Body, BrokenOff, NoAnswer},
     builder::{InvalidSandbox, SandboxBuilder},
-    fault::{CatalogueRow, Cover, Fault, Place, Seen, UnknownFault, catalogue},
-    interpretation::{
-        Axis, Counting, ErrorText, ExpiresIn, ExtraFields, InvalidAxis, IpRefusal, JsonBody, ListOrder,
-        ListScope, ListShows, ListZone, NoDataStatus, OldToken, OrderIds, OrderZone, Prices, Quantity,
-        Refused, RejectedOrders, RetryAfter, SpecReading, VisibilityLag,
+    faults::{CatalogueRow, Cover, Fault, Place, Seen, UnknownFault, catalogue},
+    gateway::{
+        ArrivalTruth, Axis, Counting, EleventhSession, ErrorText, ExpiresIn, ExtraFields, FaultEntry,
+        Gateway, InvalidAxis, InvalidFault, IpRefusal, JsonBody, ListOrder, ListScope, ListShows, ListZone,
+        LoginAnswer, Logins, NoDataStatus, OldToken, OrderIds, OrderTruth, OrderZone, PeerIp, Prices,
+        Quantity, Refused, RejectedOrders, RetryAfter, SpecReading, State, VisibilityLag,
     },
-    plan::{FaultEntry, InvalidFault},
     sandbox::{BookEdit, Credentials, OrderNotOpen, Sandbox},
-    service::{Gateway, PeerIp},
-    settings::{EleventhSession, LoginAnswer},
-    truth::{ArrivalTruth, Logins, OrderTruth, State},
+    wire::{Body, BrokenOff, NoAnswer},
 };

@@ -5,16 +5,18 @@ use serde::Serialize;
 use steadfast_spec::{OrderRequest, OrderStatus};
 
 use crate::{
-    book::Owner,
-    builder::SandboxBuilder,
-    clock::Clock,
-    directory::UserIndex,
-    engine::{BASE_PATH, Engine, nanos},
-    plan::{FaultEntry, InvalidFault},
-    service::Gateway,
-    settings::EleventhSession,
-    totp,
-    truth::{Logins, OrderTruth, State},
+    gateway::{
+        book::Owner,
+        clock::Clock,
+        directory::UserIndex,
+        engine::{BASE_PATH, Engine, nanos},
+        plan::{FaultEntry, InvalidFault},
+        service::Gateway,
+        settings::EleventhSession,
+        shared::Shared,
+        totp,
+        truth::{Logins, OrderTruth, State},
+    },
     wire::Hub,
 };
 
@@ -26,21 +28,6 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Sandbox {
     pub(crate) shared: Arc<Shared>,
-}
-
-/// The state that the gateway's services share. Its `Debug` shows none of the secrets in it.
-pub(crate) struct Shared {
-    pub(crate) clock: Clock,
-    pub(crate) engine: Mutex<Engine>,
-    /// Every connection that is open.
-    pub(crate) hub: Hub,
-    tokens: Mutex<[String; 2]>,
-}
-
-impl std::fmt::Debug for Shared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").finish_non_exhaustive()
-    }
 }
 
 /// Everything that a client needs to trade with a sandbox. None of it needs protection.
@@ -82,11 +69,6 @@ impl std::fmt::Display for OrderNotOpen {
 impl std::error::Error for OrderNotOpen {}
 
 impl Sandbox {
-    /// Returns a builder with default settings.
-    pub fn builder() -> SandboxBuilder {
-        SandboxBuilder::default()
-    }
-
     pub(crate) fn new(engine: Engine) -> Self {
         let shared = Shared {
             clock: Clock::new(),

@@ -1,4 +1,4 @@
-mod seats;
+mod greeting;
 
 use std::{
     convert::Infallible,
@@ -19,11 +19,11 @@ use tower_service::Service;
 use crate::{
     admin::{Admin, Callers},
     sandbox::Sandbox,
+    wire::seats::{Seat, Seats},
     wire::{self, Answer, Hub, Line},
 };
 
-use self::seats::Seats;
-pub(crate) use self::seats::{Busy, Seat};
+use self::greeting::serve;
 
 /// The number of connections served at once. A further one replaces the connection that has been idle longest; if
 /// none is idle, it waits, and later ones wait in the listener's backlog.
@@ -41,7 +41,7 @@ impl Sandbox {
         let shared = self.shared.clone();
         listen(listener, shutdown, move |stream, peer, stop, seat| {
             let shared = shared.clone();
-            async move { wire::serve(shared, stream, peer.ip(), stop, &seat).await }
+            async move { serve(shared, stream, peer.ip(), stop, &seat).await }
         })
         .await
     }
@@ -69,7 +69,7 @@ impl Sandbox {
     /// ```
     pub async fn serve_line(&self, line: impl Line, peer: IpAddr) {
         let (_running, stop) = watch::channel(());
-        wire::serve(self.shared.clone(), line, peer, stop, &Seat::default()).await;
+        serve(self.shared.clone(), line, peer, stop, &Seat::default()).await;
     }
 
     /// Serves the admin API on `listener` until `shutdown` completes.

@@ -3,35 +3,34 @@
 //!
 //! A [`Script`] is data. [`serve_answers`] plays it on any [`Line`]: a TCP stream, or a pipe in memory.
 
+pub(crate) mod body;
+pub(crate) mod broken_off;
 mod bytes;
-mod connection;
-mod greeting;
+pub(crate) mod connection;
+pub(crate) mod corrupt;
 mod line;
+pub(crate) mod page;
+pub(crate) mod patience;
 mod play;
 mod process;
+pub(crate) mod scrips;
+pub(crate) mod seats;
 
 use std::{fmt, time::Duration};
 
 use ::bytes::Bytes;
 use http::Response;
 
-use crate::arrival::Spoiled;
+use crate::wire::page::Corrupted;
 
+pub(crate) use self::connection::{Hub, converse};
 use self::play::play;
-pub(crate) use self::{
-    connection::{HEAD_TIMEOUT, Hub, converse},
-    greeting::serve,
-};
 pub use self::{
+    body::{Body, NoAnswer},
+    broken_off::BrokenOff,
     connection::{serve_answers, serve_patiently},
     line::Line,
 };
-
-/// How long a server that does not answer keeps the connection; no client waits that long.
-pub(crate) const GIVE_UP: Duration = Duration::from_secs(600);
-
-/// How long a client may take to send a request's body.
-pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A gateway's reaction to a request.
 #[derive(Debug)]
@@ -52,7 +51,7 @@ pub struct Script {
 }
 
 #[derive(Clone)]
-enum Step {
+pub(crate) enum Step {
     Send(Bytes),
     /// Byte by byte, with a pause before each.
     Trickle(Bytes, Duration),
@@ -60,7 +59,7 @@ enum Step {
 
 /// How a connection goes on after a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+pub(crate) enum End {
     /// It serves the next request.
     Keep,
     /// It ends in an orderly way.
@@ -80,16 +79,16 @@ enum End {
 }
 
 impl Script {
-    fn new(steps: impl Into<Vec<Step>>, end: End) -> Self {
+    pub(crate) fn new(steps: impl Into<Vec<Step>>, end: End) -> Self {
         Self { steps: steps.into(), end }
     }
 
-    fn sends(bytes: impl Into<Bytes>, end: End) -> Self {
+    pub(crate) fn sends(bytes: impl Into<Bytes>, end: End) -> Self {
         Self::new([Step::Send(bytes.into())], end)
     }
 
-    pub(crate) fn of(spoiled: Spoiled, wall: Duration) -> Self {
-        bytes::script(spoiled, wall)
+    pub(crate) fn of(corrupted: Corrupted, wall: Duration) -> Self {
+        bytes::script(corrupted, wall)
     }
 }
 

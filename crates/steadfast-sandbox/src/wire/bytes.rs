@@ -4,8 +4,8 @@ use bytes::Bytes;
 
 use super::{End, Script, Step};
 use crate::{
-    arrival::{Page, Spoiled},
-    fault::Fault,
+    faults::Fault,
+    wire::page::{Corrupted, Page},
 };
 
 /// An HTTP/1.1 answer, in the parts that faults change.
@@ -83,7 +83,7 @@ pub(super) fn length(page: &Page, wall: Duration) -> usize {
     Raw::of(page, wall).measured().bytes().len()
 }
 
-impl Spoiled {
+impl Corrupted {
     /// Returns at which byte of an answer of this length the fault strikes.
     pub(super) fn byte(&self, length: usize) -> usize {
         let length = length as u64;
@@ -93,10 +93,10 @@ impl Spoiled {
 }
 
 /// Returns the bytes of a fault.
-pub(super) fn script(spoiled: Spoiled, wall: Duration) -> Script {
-    let raw = Raw::of(&spoiled.page, wall);
+pub(super) fn script(corrupted: Corrupted, wall: Duration) -> Script {
+    let raw = Raw::of(&corrupted.page, wall);
     let half = raw.body.len() / 2;
-    match spoiled.fault {
+    match corrupted.fault {
         Fault::TransportFin => Script::new([], End::Close),
         Fault::TransportHalfClose => Script::new([], End::HalfClose),
         Fault::TransportNoAnswer | Fault::AuthLoginHang => Script::new([], End::Hang),
@@ -111,7 +111,7 @@ pub(super) fn script(spoiled: Spoiled, wall: Duration) -> Script {
         }
         Fault::TransportResetAtByte => {
             let mut bytes = raw.measured().bytes();
-            bytes.truncate(spoiled.byte(bytes.len()));
+            bytes.truncate(corrupted.byte(bytes.len()));
             Script::sends(bytes, End::Reset)
         }
         Fault::TransportStatusLineCut => Script::sends("HTTP/1.1 20", End::Close),
@@ -130,7 +130,7 @@ pub(super) fn script(spoiled: Spoiled, wall: Duration) -> Script {
         Fault::TransportCloseDelimitedCut => Script::sends(join(&raw.head(), &raw.body[..half]), End::Close),
         Fault::TransportGarbage => {
             let bytes: Vec<u8> =
-                (0..200_u64).map(|i| (spoiled.chance.rotate_left(7) ^ (i * 197)) as u8 | 0x80).collect();
+                (0..200_u64).map(|i| (corrupted.chance.rotate_left(7) ^ (i * 197)) as u8 | 0x80).collect();
             Script::sends(bytes, End::Close)
         }
         // A record of the handshake, as a server's greeting begins.

@@ -20,14 +20,12 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Answer, Line, Script, play, play::Rest};
-use crate::{
+use super::{Answer, Line, Script, patience::HEAD_TIMEOUT, play, play::Rest};
+use crate::wire::{
     body::NoAnswer,
-    server::{Busy, Seat},
+    seats::{Busy, Seat},
 };
 
-/// How long a client may take to send a request's head, or stay idle.
-pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a client may take from a request's head to its answer's head.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(90);
 

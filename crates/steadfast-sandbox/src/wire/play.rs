@@ -6,7 +6,7 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 
-use super::{End, GIVE_UP, Line, Script, Step};
+use super::{End, Line, Script, Step, patience::GIVE_UP};
 
 /// The state of a connection after a script.
 pub(crate) enum Rest<I> {

@@ -3,15 +3,15 @@ use std::time::Duration;
 use http::StatusCode;
 
 use super::{
-    GIVE_UP,
     bytes::{head_length, length},
+    patience::GIVE_UP,
 };
 use crate::{
-    arrival::{Content, Page, Spoiled},
-    fault::{Fault, Seen},
+    faults::{Fault, Seen},
+    wire::page::{Content, Corrupted, Page},
 };
 
-impl Spoiled {
+impl Corrupted {
     /// Returns what an HTTP client sees of the fault's bytes, and after how long: a page, if it sees one.
     pub(crate) fn into_seen(self, wall: Duration) -> (Duration, Option<Page>) {
         let body = self.page.content.bytes();
@@ -54,7 +54,7 @@ impl Spoiled {
     }
 }
 
-impl Spoiled {
+impl Corrupted {
     /// Returns the status that a client sees; 0 if it sees none.
     pub(crate) fn shown_status(&self) -> u16 {
         match self.fault.seen() {

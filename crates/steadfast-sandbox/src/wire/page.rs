@@ -1,65 +1,20 @@
 use std::{
     borrow::Cow,
-    net::IpAddr,
     time::{Duration, UNIX_EPOCH},
 };
 
 use bytes::Bytes;
-use http::{Method, StatusCode};
+use http::StatusCode;
 use serde::Serialize;
 
-use crate::{fault::Fault, market::ScripPieces};
+use crate::{faults::Fault, wire::scrips::ScripPieces};
 
 /// The end of the year 9999, the last date of HTTP.
 pub(crate) const LAST_DATE: Duration = Duration::from_secs(253_402_300_799);
 
-/// A request as the gateway's core sees it. It holds secrets, so it has no `Debug`.
-#[derive(Clone)]
-pub(crate) struct Arrival {
-    pub(crate) method: Method,
-    pub(crate) path: String,
-    pub(crate) query: Option<String>,
-    pub(crate) content_type: Option<String>,
-    /// The header's value; `None` also for one that is not text.
-    pub(crate) authorization: Option<String>,
-    /// True if no cache may answer: `Cache-Control: no-cache`.
-    pub(crate) no_cache: bool,
-    /// The test's name for the order's intent; only the ground truth contains it.
-    pub(crate) intent: Option<String>,
-    pub(crate) body: Result<Bytes, UnreadBody>,
-    pub(crate) peer: IpAddr,
-}
-
-/// Why a request's body was not read to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum UnreadBody {
-    /// It exceeds the limit.
-    TooLarge,
-    /// The client went away or took too long, or its framing is broken.
-    Broken,
-}
-
-/// The gateway's reaction to a request.
-#[derive(Clone, Debug)]
-pub(crate) struct Reply {
-    /// How long the client waits for it.
-    pub(crate) after: Duration,
-    pub(crate) action: Action,
-}
-
-/// The visible part of a [`Reply`].
-#[derive(Clone, Debug)]
-pub(crate) enum Action {
-    Respond(Page),
-    /// Resets the connection without an answer.
-    Reset,
-    /// Writes the page in the way of a fault.
-    Spoil(Spoiled),
-}
-
 /// An answer whose bytes a fault changes.
 #[derive(Clone, Debug)]
-pub(crate) struct Spoiled {
+pub(crate) struct Corrupted {
     pub(crate) fault: Fault,
     pub(crate) page: Page,
     /// The byte at which the fault strikes, if it strikes at one and a script names it.
@@ -233,12 +188,6 @@ impl Page {
     /// Returns the same answer with another body.
     pub(crate) fn with_body(self, body: impl Into<Bytes>) -> Self {
         Self { content: Content::Whole(body.into()), ..self }
-    }
-}
-
-impl From<Page> for Reply {
-    fn from(page: Page) -> Self {
-        Self { after: Duration::ZERO, action: Action::Respond(page) }
     }
 }
 

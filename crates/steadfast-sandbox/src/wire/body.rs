@@ -10,7 +10,11 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::time::{Sleep, sleep};
 
-use crate::{arrival::Content, fault::Fault, market::ScripPieces, wire::GIVE_UP};
+use super::broken_off::BrokenOff;
+use crate::{
+    faults::Fault,
+    wire::{page::Content, patience::GIVE_UP, scrips::ScripPieces},
+};
 
 /// The body of the gateway's responses.
 pub struct Body {
@@ -124,18 +128,6 @@ impl fmt::Debug for Body {
         f.debug_struct("Body").finish_non_exhaustive()
     }
 }
-
-/// The connection broke in the middle of a response's body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BrokenOff;
-
-impl fmt::Display for BrokenOff {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("connection broken in the middle of the body")
-    }
-}
-
-impl Error for BrokenOff {}
 
 /// Why the in-process service gives no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

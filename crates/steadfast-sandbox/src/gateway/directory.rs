@@ -2,7 +2,7 @@ use std::{collections::BTreeSet, net::IpAddr};
 
 use steadfast_spec::AssetClass;
 
-use crate::draw::Draw;
+use crate::gateway::draw::Draw;
 
 /// The sandbox's users and apps: two of each, so that one can try to reach what belongs to the other.
 pub(crate) struct Directory {

@@ -11,7 +11,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::wire::HEAD_TIMEOUT;
+use super::patience::HEAD_TIMEOUT;
 
 /// The connections that a server serves at once. Idle ones are closed for new ones.
 ///
@@ -19,7 +19,7 @@ use crate::wire::HEAD_TIMEOUT;
 ///
 /// Clones share the seats.
 #[derive(Clone, Debug)]
-pub(super) struct Seats(Arc<Hall>);
+pub(crate) struct Seats(Arc<Hall>);
 
 #[derive(Debug)]
 struct Hall {
@@ -73,7 +73,7 @@ struct State {
 pub(crate) struct Busy(Option<Arc<Held>>);
 
 impl Seats {
-    pub(super) fn new(most: usize) -> Self {
+    pub(crate) fn new(most: usize) -> Self {
         Self(Arc::new(Hall { most, taken: Mutex::default(), changed: Notify::new() }))
     }
 
@@ -82,7 +82,7 @@ impl Seats {
     /// # Cancellation
     ///
     /// If it is dropped before it returns, no seat is taken and no connection closed.
-    pub(super) async fn take(&self) -> Seat {
+    pub(crate) async fn take(&self) -> Seat {
         loop {
             let changed = self.0.changed.notified();
             if let Some(seat) = self.try_take() {
@@ -125,7 +125,7 @@ impl Seat {
     }
 
     /// Completes when the connection has to close.
-    pub(super) fn left(&self) -> impl Future<Output = ()> + use<> {
+    pub(crate) fn left(&self) -> impl Future<Output = ()> + use<> {
         let exit = self.held.as_ref().map(|held| held.exit.clone());
         async move {
             match exit {

@@ -4,10 +4,10 @@ use serde::Serialize;
 use serde_json::Value;
 use steadfast_spec::{Decimal, LegType, OrderRequest, OrderStatus, OrderType, Product, Side, Validity};
 
-use crate::{
+use crate::gateway::{
     directory::UserIndex,
     draw::Draw,
-    interpretation::{OrderIds, Prices, SpecReading},
+    spec_reading::{OrderIds, Prices, SpecReading},
 };
 
 /// Every order that was ever applied, with its true owner.

@@ -6,8 +6,8 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    arrival::{Content, Hint, Page},
-    fault::Fault,
+    faults::Fault,
+    wire::page::{Content, Hint, Page},
 };
 
 /// The target of redirects: an address that is not in use (RFC 5737).
@@ -16,7 +16,7 @@ const ELSEWHERE: &str = "http://192.0.2.1/v2/elsewhere";
 const FILLERS: [u64; 2] = [800, 163_840];
 
 /// Returns the answer under a fault of the group `answer`.
-pub(crate) fn spoil(fault: Fault, page: Page) -> Page {
+pub(crate) fn corrupt(fault: Fault, page: Page) -> Page {
     let redirect = |status, page: Page| {
         let hint = Some(Hint::Location(ELSEWHERE.to_owned()));
         Page { status, hint, ..page.with_body("") }

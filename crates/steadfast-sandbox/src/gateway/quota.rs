@@ -4,8 +4,7 @@ use steadfast_spec::{Scope, Zone, zones};
 
 use crate::{
     enforce::{Enforcer, GatewayClock, Kind, Window, decide},
-    interpretation::Refused,
-    settings::Settings,
+    gateway::{settings::Settings, spec_reading::Refused},
 };
 
 /// The holder for which a request counts; one of these for each of its zones.

@@ -9,19 +9,25 @@ use percent_encoding::percent_decode_str;
 use steadfast_spec::{AuthKind, Endpoint, Form, OrderRequest, Scope, Zone};
 
 use crate::{
-    arrival::{Action, Arrival, Hint, LAST_DATE, Page, Reply, Spoiled, UnreadBody, refusal},
-    book::{OrderBook, Owner},
-    directory::{Directory, UserIndex},
-    draw::Draw,
-    fault::{Fault, Stage},
-    interpretation::{IpRefusal, JsonBody, ListZone, OrderZone, RetryAfter},
-    latency,
-    plan::{Plan, Strike, Target},
-    quota::{Key, OverQuota, Quotas},
-    session::{Session, Sessions},
-    settings::Settings,
-    spoil::spoil,
-    truth::{ArrivalTruth, Record},
+    faults::{Fault, Stage},
+    gateway::{
+        book::{OrderBook, Owner},
+        directory::{Directory, UserIndex},
+        draw::Draw,
+        latency,
+        plan::{Plan, Strike, Target},
+        quota::{Key, OverQuota, Quotas},
+        reply::{Action, Reply},
+        request::{IncomingRequest, UnreadBody},
+        session::{Session, Sessions},
+        settings::Settings,
+        spec_reading::{IpRefusal, JsonBody, ListZone, OrderZone, RetryAfter},
+        truth::{ArrivalTruth, Record},
+    },
+    wire::{
+        corrupt::corrupt,
+        page::{Corrupted, Hint, LAST_DATE, Page, refusal},
+    },
 };
 
 /// The base path of all endpoints (§1, §9).
@@ -74,7 +80,7 @@ pub(crate) struct Ticket {
 /// A request on its way through the gateway.
 pub(crate) struct Passage<'a> {
     pub(crate) now: Duration,
-    pub(crate) arrival: &'a Arrival,
+    pub(crate) incoming: &'a IncomingRequest,
     pub(crate) attempt: u32,
     pub(crate) key: String,
     pub(crate) endpoint: Option<Endpoint>,
@@ -140,14 +146,14 @@ impl Engine {
     }
 
     /// Notes a request that is sent, and returns how long it is on its way.
-    pub(crate) fn announce(&mut self, arrival: &Arrival) -> Ticket {
+    pub(crate) fn announce(&mut self, incoming: &IncomingRequest) -> Ticket {
         self.announced += 1;
-        let attempt = arrival.intent.as_ref().map_or(1, |intent| {
+        let attempt = incoming.intent.as_ref().map_or(1, |intent| {
             let attempt = self.attempts.entry(intent.clone()).or_default();
             *attempt += 1;
             *attempt
         });
-        let key = match &arrival.intent {
+        let key = match &incoming.intent {
             Some(intent) => format!("{intent}/{attempt}"),
             None if self.plan.is_empty() => String::new(),
             None => self.announced.to_string(),
@@ -155,9 +161,9 @@ impl Engine {
         let mut ticket = Ticket { attempt, key, endpoint: None, delay: Duration::ZERO, fault: None };
         if !self.plan.is_empty() {
             // A script may select by endpoint where the gateway itself does not need it.
-            let path = arrival.path.strip_prefix(BASE_PATH).unwrap_or_default();
-            ticket.endpoint = self.settings.paths.find(&arrival.method, path);
-            let intent = arrival.intent.as_deref();
+            let path = incoming.path.strip_prefix(BASE_PATH).unwrap_or_default();
+            ticket.endpoint = self.settings.paths.find(&incoming.method, path);
+            let intent = incoming.intent.as_deref();
             let target = Target { endpoint: ticket.endpoint, intent, attempt, key: &ticket.key };
             if let Some(strike) = self.plan.strike(Stage::Up, target, self.draw) {
                 ticket.delay = latency::delay(strike.fault, self.draw, &ticket.key);
@@ -168,12 +174,12 @@ impl Engine {
     }
 
     /// Answers a request that arrives at `now`.
-    pub(crate) fn receive(&mut self, now: Duration, arrival: &Arrival, ticket: Ticket) -> Reply {
+    pub(crate) fn receive(&mut self, now: Duration, incoming: &IncomingRequest, ticket: Ticket) -> Reply {
         self.settle(now);
         self.record.requests += 1;
         let mut passage = Passage {
             now,
-            arrival,
+            incoming,
             attempt: ticket.attempt,
             key: ticket.key,
             endpoint: ticket.endpoint,
@@ -198,9 +204,9 @@ impl Engine {
                 Action::Respond(page) => {
                     Reply { action: Action::Respond(self.settings.interpretation.dress(page)), ..reply }
                 }
-                Action::Reset | Action::Spoil(_) => reply,
+                Action::Reset | Action::Corrupt(_) => reply,
             };
-            self.spoil(reply, &mut passage)
+            self.corrupt(reply, &mut passage)
         };
         reply.after = passage.answer_after.unwrap_or(reply.after);
         if let Some(strike) = self.strike(Stage::Down, &mut passage) {
@@ -217,16 +223,16 @@ impl Engine {
 
     /// Makes the gateway's checks (§7, column "Origin"), in order: path, method, query, credentials, quota, body.
     fn admit(&mut self, passage: &mut Passage<'_>) -> Result<Form, Page> {
-        let arrival = passage.arrival;
-        let path = arrival.path.strip_prefix(BASE_PATH).filter(|path| path.starts_with('/'));
+        let incoming = passage.incoming;
+        let path = incoming.path.strip_prefix(BASE_PATH).filter(|path| path.starts_with('/'));
         let path = path.ok_or_else(refusal::not_found)?;
         if !is_well_formed(path) {
             return Err(refusal::bad_request());
         }
-        passage.endpoint = self.endpoint(&arrival.method, path)?;
+        passage.endpoint = self.endpoint(&incoming.method, path)?;
         // The login page is part of the login flow, and counted like its first step.
         let shown = passage.endpoint.unwrap_or(Endpoint::Authorize);
-        passage.query = Form::parse(arrival.query.as_deref().unwrap_or_default().as_bytes())
+        passage.query = Form::parse(incoming.query.as_deref().unwrap_or_default().as_bytes())
             .map_err(|_| refusal::bad_request())?;
         // §7, 405: "DELETE without required query parameters such as `orderId`".
         if shown == Endpoint::CancelOrder && passage.query.get("orderId").is_none_or(str::is_empty) {
@@ -234,9 +240,9 @@ impl Engine {
         }
         if shown.auth() != AuthKind::None {
             self.spoil_credentials(passage)?;
-            let caller = self.authenticate(shown.auth(), arrival, passage.now)?;
+            let caller = self.authenticate(shown.auth(), incoming, passage.now)?;
             passage.caller = Some(caller);
-            if !self.directory.user(caller.user).app.admits(arrival.peer) {
+            if !self.directory.user(caller.user).app.admits(incoming.peer) {
                 return Err(match self.settings.interpretation.ip_refusal {
                     IpRefusal::Unauthorized => refusal::unauthorized(),
                     IpRefusal::Forbidden => refusal::forbidden(),
@@ -275,8 +281,13 @@ impl Engine {
     }
 
     /// §5: one 401 for every cause.
-    fn authenticate(&self, kind: AuthKind, arrival: &Arrival, now: Duration) -> Result<Caller, Page> {
-        let header = arrival.authorization.as_deref().and_then(|header| header.strip_prefix("Bearer "));
+    fn authenticate(
+        &self,
+        kind: AuthKind,
+        incoming: &IncomingRequest,
+        now: Duration,
+    ) -> Result<Caller, Page> {
+        let header = incoming.authorization.as_deref().and_then(|header| header.strip_prefix("Bearer "));
         let header = header.ok_or_else(refusal::unauthorized)?;
         let caller = match kind {
             AuthKind::ApiKey => self.directory.by_api_key(header).map(|user| Caller { user, session: None }),
@@ -291,11 +302,11 @@ impl Engine {
 
     /// §1: form bodies on POST and PUT; GET and DELETE need no `Content-Type` and have no body.
     fn read_form(&self, passage: &Passage<'_>) -> Result<Form, Page> {
-        let arrival = passage.arrival;
-        if !matches!(arrival.method, Method::POST | Method::PUT) {
+        let incoming = passage.incoming;
+        if !matches!(incoming.method, Method::POST | Method::PUT) {
             return Ok(Form::new());
         }
-        let content_type = arrival.content_type.as_deref().unwrap_or_default();
+        let content_type = incoming.content_type.as_deref().unwrap_or_default();
         let kind = content_type.split(';').next().unwrap_or_default().trim();
         if !kind.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
             return Err(match self.settings.interpretation.json_body {
@@ -303,7 +314,7 @@ impl Engine {
                 JsonBody::UnsupportedMediaType => refusal::unsupported_media_type(),
             });
         }
-        match &arrival.body {
+        match &incoming.body {
             Ok(body) => Form::parse(body).map_err(|_| refusal::bad_request()),
             Err(UnreadBody::TooLarge | UnreadBody::Broken) => Err(refusal::bad_request()),
         }
@@ -369,7 +380,7 @@ impl Engine {
 
     fn holder(&self, zone: Zone, passage: &Passage<'_>, form: Option<&Form>) -> Option<String> {
         match Quotas::scope(zone) {
-            Scope::ClientIp => Some(passage.arrival.peer.to_string()),
+            Scope::ClientIp => Some(passage.incoming.peer.to_string()),
             Scope::ApiKey => match passage.caller {
                 Some(caller) => Some(self.directory.user(caller.user).app.api_key.clone()),
                 None => {
@@ -433,7 +444,7 @@ impl Engine {
         if self.plan.is_empty() {
             return Ok(());
         }
-        let Ok(caller) = self.authenticate(AuthKind::Full, passage.arrival, passage.now) else {
+        let Ok(caller) = self.authenticate(AuthKind::Full, passage.incoming, passage.now) else {
             return Ok(());
         };
         let Some(strike) = self.strike(Stage::Credentials, passage) else { return Ok(()) };
@@ -443,12 +454,12 @@ impl Engine {
             Fault::AuthAllTokensRevoked => self.sessions.revoke_all(),
             Fault::AuthSessionEvicted => self.sessions.evict_oldest(caller.user),
             Fault::AuthIpRemoved => {
-                let peer = passage.arrival.peer;
+                let peer = passage.incoming.peer;
                 let whitelist = &mut self.directory.user_mut(caller.user).app.whitelist;
                 whitelist.get_or_insert_default().remove(&peer);
             }
             _ => {
-                let header = passage.arrival.authorization.as_deref().unwrap_or_default();
+                let header = passage.incoming.authorization.as_deref().unwrap_or_default();
                 if let Some((_, token)) = header.split_once(':') {
                     self.sessions.revoke(token);
                 }
@@ -458,7 +469,7 @@ impl Engine {
     }
 
     /// Applies the faults that strike after a request was executed.
-    fn spoil(&mut self, reply: Reply, passage: &mut Passage<'_>) -> Reply {
+    fn corrupt(&mut self, reply: Reply, passage: &mut Passage<'_>) -> Reply {
         let Reply { after, action: Action::Respond(page) } = reply else { return reply };
         let strike = self.strike(Stage::Answer, passage);
         let action = match strike.map(|strike| strike.fault) {
@@ -467,10 +478,10 @@ impl Engine {
             // There is no body to break off, so the connection is reset.
             Some(Fault::ConnectionResetMidBody) if page.is_empty() => Action::Reset,
             Some(Fault::ConnectionResetMidBody) => Action::Respond(page.cut_in_half()),
-            Some(fault) if fault.group() == "answer" => Action::Respond(spoil(fault, page)),
+            Some(fault) if fault.group() == "answer" => Action::Respond(corrupt(fault, page)),
             Some(fault) if fault.group() == "transport" => {
                 let Some(strike) = strike else { return Reply { after, action: Action::Respond(page) } };
-                return Reply { after, ..self.spoiled(strike, page, passage) };
+                return Reply { after, ..self.corrupted(strike, page, passage) };
             }
             Some(_) => {
                 // From ten seconds behind to ten ahead.
@@ -482,10 +493,10 @@ impl Engine {
     }
 
     /// Returns an answer whose bytes the fault changes.
-    pub(crate) fn spoiled(&self, strike: Strike, page: Page, passage: &Passage<'_>) -> Reply {
+    pub(crate) fn corrupted(&self, strike: Strike, page: Page, passage: &Passage<'_>) -> Reply {
         let chance = self.draw.below("at-byte", &passage.key, u64::MAX);
-        let spoiled = Spoiled { fault: strike.fault, page, at_byte: strike.at_byte, chance };
-        Reply { after: Duration::ZERO, action: Action::Spoil(spoiled) }
+        let corrupted = Corrupted { fault: strike.fault, page, at_byte: strike.at_byte, chance };
+        Reply { after: Duration::ZERO, action: Action::Corrupt(corrupted) }
     }
 
     /// Returns the fault that strikes the request at this stage, if one does.
@@ -495,7 +506,7 @@ impl Engine {
         }
         let target = Target {
             endpoint: passage.endpoint,
-            intent: passage.arrival.intent.as_deref(),
+            intent: passage.incoming.intent.as_deref(),
             attempt: passage.attempt,
             key: &passage.key,
         };
@@ -506,24 +517,24 @@ impl Engine {
     }
 
     fn write_down(&mut self, passage: Passage<'_>, reply: &Reply) {
-        let path = passage.arrival.path.strip_prefix(BASE_PATH).unwrap_or(&passage.arrival.path);
-        let arrival = ArrivalTruth {
+        let path = passage.incoming.path.strip_prefix(BASE_PATH).unwrap_or(&passage.incoming.path);
+        let incoming = ArrivalTruth {
             at_ns: nanos(passage.now),
             accounted_ns: nanos(passage.accounted),
-            method: passage.arrival.method.as_str().chars().take(20).collect(),
+            method: passage.incoming.method.as_str().chars().take(20).collect(),
             path: path.chars().take(200).collect(),
             status: match &reply.action {
                 Action::Respond(page) => page.status.as_u16(),
-                Action::Spoil(spoiled) => spoiled.shown_status(),
+                Action::Corrupt(corrupted) => corrupted.shown_status(),
                 Action::Reset => 0,
             },
             zones: passage.zones.iter().map(|zone| zone.as_str()).collect(),
             zone_refused: passage.refused_by.map(Zone::as_str),
             owner: passage.caller.map(|caller| self.directory.user(caller.user).client_id.clone()),
-            intent: passage.arrival.intent.clone(),
+            intent: passage.incoming.intent.clone(),
             faults: passage.faults,
         };
-        self.record.push(arrival, self.settings.kept_arrivals);
+        self.record.push(incoming, self.settings.kept_arrivals);
     }
 
     /// Forgets everything but the users, their apps and the settings.

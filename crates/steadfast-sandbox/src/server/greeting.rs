@@ -17,8 +17,16 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{Answer, End, GIVE_UP, Line, Script, connection::converse};
-use crate::{Body, Gateway, PeerIp, fault::Fault, plan::Strike, sandbox::Shared, server::Seat};
+use crate::wire::{Answer, End, Line, Script, converse, patience::GIVE_UP};
+use crate::{
+    faults::Fault,
+    gateway::{
+        plan::Strike,
+        service::{Gateway, PeerIp},
+        shared::Shared,
+    },
+    wire::{Body, seats::Seat},
+};
 
 /// How long the server does not read from a slowly accepted connection.
 const SLOW: Duration = Duration::from_secs(5);

@@ -3,8 +3,8 @@ use serde_json::{Value, json};
 
 use super::{ErrorText, ExpiresIn, ExtraFields, NoDataStatus, Quantity, SpecReading};
 use crate::{
-    arrival::{Content, Page},
-    session::TOKEN_LIFE,
+    gateway::session::TOKEN_LIFE,
+    wire::page::{Content, Page},
 };
 
 impl SpecReading {

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::{draw::Draw, fault::Fault};
+use crate::{faults::Fault, gateway::draw::Draw};
 
 /// Returns how long one leg of a request's way takes under a fault of the group `time`.
 pub(crate) fn delay(fault: Fault, draw: Draw, key: &str) -> Duration {

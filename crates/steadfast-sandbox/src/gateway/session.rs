@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::{directory::UserIndex, draw::Draw, settings::EleventhSession};
+use crate::gateway::{directory::UserIndex, draw::Draw, settings::EleventhSession};
 
 /// How long a token is valid from its issue (§2, §5).
 pub(crate) const TOKEN_LIFE: Duration = Duration::from_secs(86_400);

@@ -5,14 +5,17 @@ use serde_json::json;
 use steadfast_spec::{Form, msg};
 
 use crate::{
-    arrival::{Page, Reply, refusal},
-    directory::UserIndex,
-    engine::{BASE_PATH, Caller, Engine, LOGIN_PATH, Passage},
-    fault::{Fault, Stage},
-    interpretation::OldToken,
-    session::TooManySessions,
-    settings::LoginAnswer,
-    totp,
+    faults::{Fault, Stage},
+    gateway::{
+        directory::UserIndex,
+        engine::{BASE_PATH, Caller, Engine, LOGIN_PATH, Passage},
+        reply::Reply,
+        session::TooManySessions,
+        settings::LoginAnswer,
+        spec_reading::OldToken,
+        totp,
+    },
+    wire::page::{Page, refusal},
 };
 
 /// The fields that the login page passes on from the authorize address; §4.2 does not show them.
@@ -29,7 +32,7 @@ impl Engine {
                 let page = Page::error(StatusCode::GATEWAY_TIMEOUT, msg::GATEWAY_TIMED_OUT);
                 return Some(Reply { after: self.settings.gateway_timeout, ..page.into() });
             }
-            Fault::AuthLoginHang => return Some(self.spoiled(strike, Page::no_data(), passage)),
+            Fault::AuthLoginHang => return Some(self.corrupted(strike, Page::no_data(), passage)),
             _ => {
                 passage.totp_skewed = true;
                 return None;
@@ -104,7 +107,7 @@ impl Engine {
         let app =
             self.directory.by_api_key(api_key).filter(|&user| self.directory.user(user).app.secret == secret);
         let Some(app) = app else { return self.refuse_login(None) };
-        if !self.directory.user(app).app.admits(passage.arrival.peer) {
+        if !self.directory.user(app).app.admits(passage.incoming.peer) {
             return refusal::unauthorized();
         }
         match self.sessions.take_code(code, redirect_uri, passage.now) {

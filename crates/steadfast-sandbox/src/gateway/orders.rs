@@ -5,12 +5,15 @@ use serde_json::{Value, json};
 use steadfast_spec::{Form, OrderRequest, OrderStatus, OrderType};
 
 use crate::{
-    arrival::{Action, Hint, Page, Reply, refusal},
-    book::{BookedOrder, Owner},
-    engine::{Caller, Engine, Passage, fault_page},
-    fault::{Fault, Stage},
-    interpretation::{ListOrder, ListScope, ListShows, RejectedOrders, SpecReading},
-    plan::Strike,
+    faults::{Fault, Stage},
+    gateway::{
+        book::{BookedOrder, Owner},
+        engine::{Caller, Engine, Passage, fault_page},
+        plan::Strike,
+        reply::{Action, Reply},
+        spec_reading::{ListOrder, ListScope, ListShows, RejectedOrders, SpecReading},
+    },
+    wire::page::{Hint, Page, refusal},
 };
 
 /// The effect of a placement fault on the order itself.
@@ -38,7 +41,7 @@ impl Engine {
         let owner = Owner {
             user: caller.user,
             session: caller.session.map_or(0, |session| session.number),
-            intent: passage.arrival.intent.clone(),
+            intent: passage.incoming.intent.clone(),
         };
         let strike = self.strike(Stage::Placement, passage);
         let before = strike.filter(|strike| repeats_id(strike.fault)).and_then(|_| {
@@ -124,7 +127,7 @@ impl Engine {
         if let Some(page) = fault.and_then(fault_page) {
             return page;
         }
-        let fault = fault.filter(|&it| it != Fault::ListCachedUnlessAsked || !passage.arrival.no_cache);
+        let fault = fault.filter(|&it| it != Fault::ListCachedUnlessAsked || !passage.incoming.no_cache);
         // A stale list is the whole list of that time, with its orders and their statuses.
         let (age, hint) = match fault {
             Some(Fault::ListStale) => (self.settings.stale_by, None),

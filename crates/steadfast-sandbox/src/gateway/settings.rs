@@ -4,7 +4,7 @@ use steadfast_spec::{Paths, Zone};
 
 use crate::{
     enforce::{GatewayClock, Kind},
-    interpretation::SpecReading,
+    gateway::spec_reading::SpecReading,
 };
 
 /// What happens to a user's eleventh login session; §8 says only that there are at most ten.

@@ -14,10 +14,17 @@ use tokio::time::timeout;
 use tower_service::Service;
 
 use crate::{
-    arrival::{Action, Arrival, Page, UnreadBody},
-    body::{Body, NoAnswer},
-    sandbox::Shared,
-    wire::{Answer, BODY_TIMEOUT, Script},
+    gateway::{
+        reply::Action,
+        request::{IncomingRequest, UnreadBody},
+        shared::Shared,
+    },
+    wire::{
+        Answer, Script,
+        body::{Body, NoAnswer},
+        page::Page,
+        patience::BODY_TIMEOUT,
+    },
 };
 
 /// How much of a request's body is read; an order's form is a few hundred bytes.
@@ -60,7 +67,7 @@ impl Gateway {
         match action {
             Action::Respond(page) => Answer::Response(response(page, wall)),
             Action::Reset => Answer::Reset,
-            Action::Spoil(spoiled) => Answer::Script(Script::of(spoiled, wall)),
+            Action::Corrupt(corrupted) => Answer::Script(Script::of(corrupted, wall)),
         }
     }
 
@@ -76,8 +83,8 @@ impl Gateway {
         let page = match action {
             Action::Respond(page) => page,
             Action::Reset => return Err(NoAnswer::Reset),
-            Action::Spoil(spoiled) => {
-                let (after, page) = spoiled.into_seen(wall);
+            Action::Corrupt(corrupted) => {
+                let (after, page) = corrupted.into_seen(wall);
                 tokio::time::sleep(after).await;
                 page.ok_or(NoAnswer::Reset)?
             }
@@ -98,7 +105,7 @@ impl Gateway {
             let value = values.next().and_then(|value| value.to_str().ok()).map(str::to_owned);
             value.filter(|_| values.next().is_none())
         };
-        let arrival = Arrival {
+        let incoming = IncomingRequest {
             path: parts.uri.path().to_owned(),
             query: parts.uri.query().map(str::to_owned),
             content_type: text(header::CONTENT_TYPE),
@@ -112,14 +119,14 @@ impl Gateway {
             method: parts.method,
             body: read_in_time(body).await,
         };
-        let ticket = shared.engine.lock().announce(&arrival);
+        let ticket = shared.engine.lock().announce(&incoming);
         if !ticket.delay.is_zero() {
             tokio::time::sleep(ticket.delay).await;
         }
         let (reply, wall) = {
             let now = shared.clock.now();
             let mut engine = shared.engine.lock();
-            (engine.receive(now, &arrival, ticket), engine.wall(now))
+            (engine.receive(now, &incoming, ticket), engine.wall(now))
         };
         if !reply.after.is_zero() {
             tokio::time::sleep(reply.after).await;

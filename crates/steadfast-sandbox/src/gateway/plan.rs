@@ -4,9 +4,8 @@ use serde::Deserialize;
 use steadfast_spec::Endpoint;
 
 use crate::{
-    draw::Draw,
-    fault::{Fault, Place, Stage, UnknownFault},
-    interpretation::InvalidAxis,
+    faults::{Fault, Place, Stage, UnknownFault},
+    gateway::{draw::Draw, spec_reading::InvalidAxis},
 };
 
 /// Which faults strike which requests.

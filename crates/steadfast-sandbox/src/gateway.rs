@@ -1,0 +1,32 @@
+pub(crate) mod book;
+pub(crate) mod clock;
+pub(crate) mod directory;
+mod draw;
+pub(crate) mod engine;
+mod latency;
+mod market;
+mod oauth;
+mod orders;
+pub(crate) mod plan;
+mod quota;
+mod reply;
+mod request;
+pub(crate) mod service;
+mod session;
+pub(crate) mod settings;
+pub(crate) mod shared;
+pub(crate) mod spec_reading;
+pub(crate) mod totp;
+pub(crate) mod truth;
+
+pub use self::{
+    plan::{FaultEntry, InvalidFault},
+    service::{Gateway, PeerIp},
+    settings::{EleventhSession, LoginAnswer},
+    spec_reading::{
+        Axis, Counting, ErrorText, ExpiresIn, ExtraFields, InvalidAxis, IpRefusal, JsonBody, ListOrder,
+        ListScope, ListShows, ListZone, NoDataStatus, OldToken, OrderIds, OrderZone, Prices, Quantity,
+        Refused, RejectedOrders, RetryAfter, SpecReading, VisibilityLag,
+    },
+    truth::{ArrivalTruth, Logins, OrderTruth, State},
+};
