@@ -14,6 +14,7 @@ pub(crate) mod deciding;
 pub(crate) mod disbelief;
 pub(crate) mod event;
 pub(crate) mod fidelity;
+pub(crate) mod fresh;
 #[cfg(test)]
 pub(crate) mod inspect;
 pub(crate) mod intent;
@@ -42,6 +43,7 @@ pub(crate) mod ruling;
 pub(crate) mod schedule;
 pub(crate) mod sending;
 pub(crate) mod serialize;
+pub(crate) mod session_list;
 pub(crate) mod sessions;
 pub(crate) mod tally;
 pub(crate) mod timeline;

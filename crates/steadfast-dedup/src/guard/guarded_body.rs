@@ -20,7 +20,7 @@ use crate::{
     numbers::AttemptNo,
     tracker::{
         account::Account,
-        halt::{Halt, Run},
+        halt::{Halt, HaltEpoch},
     },
 };
 
@@ -31,22 +31,22 @@ pin_project! {
     pub struct GuardedBody<B> {
         #[pin]
         inner: B,
-        seal: Option<Seal>,
+        check: Option<SendCheck>,
     }
 }
 
 /// The data for the decision at the first poll.
-pub(crate) struct Seal {
+pub(crate) struct SendCheck {
     pub(crate) limits: Limits,
     pub(crate) stamp: Option<ext::SendStamp>,
-    pub(crate) order: Option<SealedOrder>,
-    pub(crate) change: Option<SealedChange>,
+    pub(crate) order: Option<CheckedOrder>,
+    pub(crate) change: Option<CheckedChange>,
 }
 
-pub(crate) struct SealedOrder {
+pub(crate) struct CheckedOrder {
     pub(crate) account: Arc<Account>,
     pub(crate) attempt: AttemptNo,
-    pub(crate) run: Run,
+    pub(crate) run: HaltEpoch,
 }
 
 /// Until when a request may leave. Time in suspension counts, so that nothing stale leaves after waking.
@@ -81,20 +81,20 @@ impl Limits {
     }
 }
 
-/// A change of an order. The seal only decides whether it may leave.
-pub(crate) struct SealedChange {
+/// A change of an order. The check only decides whether it may leave.
+pub(crate) struct CheckedChange {
     pub(crate) halt: Arc<Halt>,
     /// The run it was made in; `None` if orders were halted then.
-    pub(crate) run: Option<Run>,
+    pub(crate) run: Option<HaltEpoch>,
 }
 
 impl<B> GuardedBody<B> {
-    pub(crate) fn new(inner: B, seal: Seal) -> Self {
-        Self { inner, seal: Some(seal) }
+    pub(crate) fn new(inner: B, check: SendCheck) -> Self {
+        Self { inner, check: Some(check) }
     }
 }
 
-impl Seal {
+impl SendCheck {
     /// Lets the body go, or refuses it with 0 bytes on the wire.
     fn open(self) -> Result<(), OrderRefused> {
         let now = Instant::now();
@@ -128,8 +128,8 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = self.project();
-        if let Some(seal) = this.seal.take()
-            && let Err(refusal) = seal.open()
+        if let Some(check) = this.check.take()
+            && let Err(refusal) = check.open()
         {
             return Poll::Ready(Some(Err(refusal.into())));
         }
@@ -138,8 +138,9 @@ where
 
     fn is_end_stream(&self) -> bool {
         // An order's or a change's body must be polled, even an empty one: that poll decides whether it leaves.
-        let sealed = self.seal.as_ref().is_some_and(|seal| seal.order.is_some() || seal.change.is_some());
-        !sealed && self.inner.is_end_stream()
+        let checked =
+            self.check.as_ref().is_some_and(|check| check.order.is_some() || check.change.is_some());
+        !checked && self.inner.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -149,7 +150,7 @@ where
 
 impl<B> fmt::Debug for GuardedBody<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GuardedBody").field("sent", &self.seal.is_none()).finish_non_exhaustive()
+        f.debug_struct("GuardedBody").field("sent", &self.check.is_none()).finish_non_exhaustive()
     }
 }
 
@@ -161,8 +162,8 @@ mod tests {
 
     #[test]
     fn a_guarded_body_is_as_long_as_what_it_guards() {
-        let seal = Seal { limits: Limits::default(), stamp: None, order: None, change: None };
-        let body = GuardedBody::new(Full::new(Bytes::from("qty=10")), seal);
+        let check = SendCheck { limits: Limits::default(), stamp: None, order: None, change: None };
+        let body = GuardedBody::new(Full::new(Bytes::from("qty=10")), check);
         assert_eq!(body.size_hint().exact(), Some(6));
     }
 }

@@ -21,7 +21,7 @@ use tower_service::Service;
 
 use crate::{
     error::OrderRefused,
-    guard::guarded_body::{GuardedBody, Limits, Seal, SealedChange, SealedOrder},
+    guard::guarded_body::{CheckedChange, CheckedOrder, GuardedBody, Limits, SendCheck},
     journal::{Durable, JournalError, session_of},
     numbers::{AttemptNo, ReadNo, Session},
     protocol::event::Answer,
@@ -213,11 +213,11 @@ impl<S> SendGuard<S> {
         // A change without a run from the outer layer belongs to the current one.
         let run = |request: &Request<B>| request.extensions().get().copied().or_else(|| self.halt.run());
         let change =
-            (kind == Kind::Change).then(|| SealedChange { halt: self.halt.clone(), run: run(&request) });
-        let sealed = order.is_some() || change.is_some();
-        let limits = if sealed { Limits::of(request.extensions(), &self.clocks) } else { Limits::default() };
+            (kind == Kind::Change).then(|| CheckedChange { halt: self.halt.clone(), run: run(&request) });
+        let checked = order.is_some() || change.is_some();
+        let limits = if checked { Limits::of(request.extensions(), &self.clocks) } else { Limits::default() };
         let asked = own.then(|| self.clocks.at(Instant::now().into_std()));
-        let request = request.map(|body| GuardedBody::new(body, Seal { limits, stamp, order, change }));
+        let request = request.map(|body| GuardedBody::new(body, SendCheck { limits, stamp, order, change }));
         let state = match durable {
             None => State::Sending { response: self.inner.call(request) },
             Some(durable) => {
@@ -239,8 +239,8 @@ fn awaited_check<B>(request: &Request<B>) -> Option<Checked> {
 /// The facts about a request before it goes down.
 #[derive(Default)]
 struct Entered {
-    /// The order's part of the seal, if it is an order.
-    order: Option<SealedOrder>,
+    /// The order's part of the check, if it is an order.
+    order: Option<CheckedOrder>,
     /// When its journal entry is durable, if there is a journal.
     durable: Option<Durable>,
     /// The tracker's own read, if it is one.
@@ -286,7 +286,7 @@ fn enter<B>(request: &Request<B>) -> Result<Entered, OrderRefused> {
             let intent = *intent.get().ok_or(OrderRefused::NotWanted)?;
             ticket.account.check_day()?;
             let (attempt, durable) = ticket.account.begin(intent, session).ok_or(OrderRefused::NotWanted)?;
-            let order = Some(SealedOrder { account: ticket.account.clone(), attempt, run: *run });
+            let order = Some(CheckedOrder { account: ticket.account.clone(), attempt, run: *run });
             Ok(Entered { order, durable, read: None })
         }
     }

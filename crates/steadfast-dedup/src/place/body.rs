@@ -8,7 +8,7 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
 use pin_project_lite::pin_project;
 
-use crate::place::observe::{Listener, TeeBody};
+use crate::place::observe::{Listener, ObservedBody};
 
 pin_project! {
     /// The service's own body, unchanged, or one made from the content of the order list.
@@ -25,7 +25,7 @@ pin_project! {
     enum Inner<B> {
         Service { #[pin] body: B },
         Made { #[pin] body: Full<Bytes> },
-        Overheard { #[pin] body: TeeBody<B> },
+        Observed { #[pin] body: ObservedBody<B> },
     }
 }
 
@@ -41,7 +41,7 @@ impl<B> ResponseBody<B> {
 
 impl<B: Body<Data = Bytes>> ResponseBody<B> {
     pub(crate) fn overheard(body: B, listener: Box<Listener>) -> Self {
-        Self { inner: Inner::Overheard { body: TeeBody::new(body, listener) } }
+        Self { inner: Inner::Observed { body: ObservedBody::new(body, listener) } }
     }
 }
 
@@ -56,7 +56,7 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
         match self.project().inner.project() {
             InnerProj::Service { body } => body.poll_frame(cx),
             InnerProj::Made { body } => body.poll_frame(cx).map_err(|never| match never {}),
-            InnerProj::Overheard { body } => body.poll_frame(cx),
+            InnerProj::Observed { body } => body.poll_frame(cx),
         }
     }
 
@@ -64,7 +64,7 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
         match &self.inner {
             Inner::Service { body } => body.is_end_stream(),
             Inner::Made { body } => body.is_end_stream(),
-            Inner::Overheard { body } => body.is_end_stream(),
+            Inner::Observed { body } => body.is_end_stream(),
         }
     }
 
@@ -72,7 +72,7 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
         match &self.inner {
             Inner::Service { body } => body.size_hint(),
             Inner::Made { body } => body.size_hint(),
-            Inner::Overheard { body } => body.size_hint(),
+            Inner::Observed { body } => body.size_hint(),
         }
     }
 }

@@ -78,21 +78,21 @@ impl Listener {
         if let Ok(records) = parse_order_list(&body, &self.account.settings.field_names)
             && asker::name_orders(&records, self.asker.as_ref())
         {
-            self.account.overhear(self.day, self.session, records);
+            self.account.take_caller_list(self.day, self.session, records);
         }
     }
 }
 
 pin_project! {
     /// A body with a listener.
-    pub(crate) struct TeeBody<B> {
+    pub(crate) struct ObservedBody<B> {
         #[pin]
         body: B,
         listener: Option<Box<Listener>>,
     }
 }
 
-impl<B: Body<Data = Bytes>> TeeBody<B> {
+impl<B: Body<Data = Bytes>> ObservedBody<B> {
     pub(crate) fn new(body: B, listener: Box<Listener>) -> Self {
         let mut this = Self { body, listener: Some(listener) };
         if this.body.is_end_stream() {
@@ -103,7 +103,7 @@ impl<B: Body<Data = Bytes>> TeeBody<B> {
     }
 }
 
-impl<B: Body<Data = Bytes>> Body for TeeBody<B> {
+impl<B: Body<Data = Bytes>> Body for ObservedBody<B> {
     type Data = Bytes;
     type Error = B::Error;
 
@@ -145,8 +145,8 @@ impl<B: Body<Data = Bytes>> Body for TeeBody<B> {
     }
 }
 
-impl<B> fmt::Debug for TeeBody<B> {
+impl<B> fmt::Debug for ObservedBody<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TeeBody").field("listening", &self.listener.is_some()).finish_non_exhaustive()
+        f.debug_struct("ObservedBody").field("listening", &self.listener.is_some()).finish_non_exhaustive()
     }
 }

@@ -21,7 +21,7 @@ use crate::{
     protocol::resolution::{RESOLUTION_HEADER, Reason, Resolution, Unresolved, Verdict},
     tracker::{
         account::{Account, Opening},
-        halt::Run,
+        halt::HaltEpoch,
         poller::{Template, starter},
         ticket::{AnySession, Ticket},
     },
@@ -31,7 +31,7 @@ use crate::{
 const BODY_CAP: usize = 64 * 1024;
 
 /// One call with an order, from its form to its answer.
-pub(crate) struct Placement<S, B> {
+pub(crate) struct PlaceCall<S, B> {
     /// Also tells the call's future which intent to abandon when it is dropped.
     pub(crate) ticket: Arc<Ticket>,
     pub(crate) service: S,
@@ -42,7 +42,7 @@ pub(crate) struct Placement<S, B> {
 type Answer<RB> = Result<Response<RB>, BoxError>;
 pub(crate) type Answered<RB> = Result<Response<ResponseBody<RB>>, BoxError>;
 
-impl<S, B, RB> Placement<S, B>
+impl<S, B, RB> PlaceCall<S, B>
 where
     S: Service<Request<B>, Response = Response<RB>> + Clone + Send + 'static,
     S::Future: Send,
@@ -57,7 +57,7 @@ where
         clippy::manual_async_fn,
         reason = "an async function holds its arguments twice: all services below"
     )]
-    pub(crate) fn run(mut self, run: Run) -> impl Future<Output = Answered<RB>> + Send {
+    pub(crate) fn run(mut self, run: HaltEpoch) -> impl Future<Output = Answered<RB>> + Send {
         async move {
             let account = &self.ticket.account;
             account.authorize(self.request.headers().get(header::AUTHORIZATION));
@@ -90,7 +90,7 @@ where
                         self.ticket.set_intent(intent);
                         let _forget = Forget { account, intent };
                         let (ticket, service) = (&self.ticket, &mut self.service);
-                        return Sender { ticket, service, form, intent, run }.place(self.request).await;
+                        return PlaceLoop { ticket, service, form, intent, run }.place(self.request).await;
                     }
                     Opening::Attached(number, refused) => {
                         let deadline = deadline(self.request.extensions());
@@ -111,15 +111,15 @@ where
 }
 
 /// Sends one intent, as often as it may be sent.
-struct Sender<'a, S> {
+struct PlaceLoop<'a, S> {
     ticket: &'a Arc<Ticket>,
     service: &'a mut S,
     form: Bytes,
     intent: IntentNo,
-    run: Run,
+    run: HaltEpoch,
 }
 
-impl<S> Sender<'_, S> {
+impl<S> PlaceLoop<'_, S> {
     async fn place<B, RB>(&mut self, request: Request<B>) -> Answered<RB>
     where
         S: Service<Request<B>, Response = Response<RB>>,
@@ -140,14 +140,14 @@ impl<S> Sender<'_, S> {
             return joined(account, verdict).await;
         }
         let spare = Spare::of(&request);
-        let mut answer = self.send(request, Sending::First).await;
+        let mut answer = self.send(request, SendKind::First).await;
         // The token was renewed on the way: read the new session's list before the order leaves in it.
         if let Err(error) = &answer
             && matches!(find_cause(&**error), Some(OrderRefused::NewSession))
         {
             account.baseline().await;
             self.checked(deadline).await;
-            answer = self.send(spare.clone().with(B::default()), Sending::InNewSession).await;
+            answer = self.send(spare.clone().with(B::default()), SendKind::InNewSession).await;
         }
         // A list has shown it while it waited to leave.
         if answer.is_err()
@@ -174,7 +174,7 @@ impl<S> Sender<'_, S> {
                 // An unused grant lapses.
                 Verdict::Resend if !account.halt.permits(self.run) => account.conclude(self.intent, false),
                 Verdict::Resend => {
-                    let next = self.send(spare.clone().with(B::default()), Sending::Again).await;
+                    let next = self.send(spare.clone().with(B::default()), SendKind::Again).await;
                     let verdict = account.conclude(self.intent, false);
                     // A resend that certainly placed nothing does not settle the send before it: unless the resend
                     // was acknowledged, keep the first answer.
@@ -254,7 +254,7 @@ impl<S> Sender<'_, S> {
     fn send<B, RB>(
         &mut self,
         mut request: Request<B>,
-        send: Sending,
+        send: SendKind,
     ) -> impl Future<Output = Answer<RB>> + use<'_, S, B, RB>
     where
         S: Service<Request<B>, Response = Response<RB>>,
@@ -264,10 +264,10 @@ impl<S> Sender<'_, S> {
         *request.body_mut() = B::from(self.form.clone());
         let extensions = request.extensions_mut();
         ext::Ticket::new(self.ticket.clone()).put(extensions);
-        if send != Sending::First {
+        if send != SendKind::First {
             extensions.insert(AnySession);
         }
-        if send == Sending::Again {
+        if send == SendKind::Again {
             extensions.insert(ext::HeadOfLane);
         }
         let service = &mut *self.service;
@@ -280,7 +280,7 @@ impl<S> Sender<'_, S> {
 
 /// Which send of an intent it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Sending {
+enum SendKind {
     First,
     /// The first send, repeated: it was held back because the session was new.
     InNewSession,

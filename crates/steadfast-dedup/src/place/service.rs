@@ -18,7 +18,7 @@ use crate::{
         body::ResponseBody,
         future::ResponseFuture,
         observe::Listener,
-        place_call::{Answered, Placement},
+        place_call::{Answered, PlaceCall},
     },
     tracker::{
         account::Account,
@@ -100,7 +100,7 @@ where
         };
         let ticket = Ticket::for_order(self.tracker.account(request.extensions().get()), run);
         let list_route = self.list_route.clone();
-        let placement = Placement { ticket: ticket.clone(), service, request, list_route };
+        let placement = PlaceCall { ticket: ticket.clone(), service, request, list_route };
         ResponseFuture::order(Some(ticket), Box::pin(placement.run(run)))
     }
 }

@@ -49,7 +49,7 @@ impl OrderProtocol {
             twin.order() == intent.order()
                 && twin.day() == self.time.day()
                 && twin.attempts().iter().any(endless)
-                && self.book.first_seen(order_id).is_some_and(|seen| intent.could_own(seen))
+                && self.listed.first_seen(order_id).is_some_and(|seen| intent.could_own(seen))
         })
     }
 

@@ -18,6 +18,7 @@ use crate::{
         reads::ReadStart,
         resolution::Reason,
         schedule,
+        session_list::SessionList,
     },
     settings::policy::OrdersScope,
 };
@@ -40,7 +41,7 @@ impl OrderProtocol {
         let next = |session| {
             let look = self.watches.own_look(session);
             // Until the session was over, its lists were read anyway.
-            let before = self.book.session(session).and_then(|book| book.complete_at);
+            let before = self.listed.session(session).and_then(SessionList::complete_at);
             let last = look.last.or(before.map(|at| at.saturating_sub(self.time.slept())));
             let due = |since: Duration| {
                 let late = schedule::late_look(since.saturating_add(self.settings.lateness));

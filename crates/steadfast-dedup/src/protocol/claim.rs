@@ -13,10 +13,10 @@ use crate::{
     protocol::{
         attempt::{Attempt, Never},
         event::Effect,
+        fresh::Fresh,
         intent::{Fault, Finding, Intent},
         key::Key,
         keys::KeyIntents,
-        listed_orders::Fresh,
         matcher,
         order_protocol::OrderProtocol,
         resolution::{Reason, Unresolved},
@@ -48,7 +48,7 @@ impl OrderProtocol {
         let unresolved = Unresolved::of(reason, self, intent);
         // Candidates that the caller is told of now are not reported again when they are listed again.
         let told = self.told_of(intent);
-        self.book.flag_all(&told);
+        self.listed.flag_all(&told);
         self.finish(number, Finding::Unresolved(unresolved), out);
     }
 
@@ -184,10 +184,10 @@ impl OrderProtocol {
 
     pub(crate) fn take(&mut self, number: IntentNo, order_id: &str, out: &mut Vec<Effect>) {
         let confidence = self.confidence(number, order_id);
-        let Some(fresh) = self.book.claim(order_id, number) else { return };
+        let Some(fresh) = self.listed.claim(order_id, number) else { return };
         // It was claimed by its instrument's name, so lists use our spelling of it.
         if let Some(intent) = self.intents.get(&number) {
-            self.book.recognise(intent.order().sym_id().folded());
+            self.listed.recognise(intent.order().sym_id().folded());
         }
         self.tally.recover(confidence, self.lag(number));
         let status = fresh.record.status.as_ref().map(|status| match status {
@@ -237,8 +237,8 @@ impl OrderProtocol {
     /// one.
     fn may_own_an_older(&self, intent: &Intent, fresh: &Fresh) -> bool {
         let sent = intent.first_sent().map(|sent| sent.seq).unwrap_or_default();
-        self.book.is_crowded(intent.key(), sent, Some(fresh.first_seen))
-            || self.book.awaits_recalled(intent.key(), sent, fresh.first_seen)
+        self.listed.is_crowded(intent.key(), sent, Some(fresh.first_seen))
+            || self.listed.awaits_recalled(intent.key(), sent, fresh.first_seen)
             || self.near(intent).any(|older| older.first_seen < fresh.first_seen)
     }
 

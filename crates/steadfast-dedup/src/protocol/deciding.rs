@@ -46,7 +46,7 @@ impl OrderProtocol {
             let absent = intents.get(&number).is_some_and(Intent::was_told_absent);
             absent && told.saturating_add(ORPHANED) > self.time.now()
         };
-        self.book = std::mem::take(&mut self.book).next_day();
+        self.listed = std::mem::take(&mut self.listed).next_day();
         let is_unsettled = |number| intents.get(&number).is_some_and(Intent::is_unsettled);
         let Overnight { blockers, told } = self.keys.begin_day(is_unsettled, may_be_listed, may_arrive);
         self.watches.begin_day(|number| blockers.contains(&number) || told.contains(&number));
@@ -183,7 +183,7 @@ mod tests {
         let name = ext::IntentId::new("n");
         let (yesterday, today) = (IntentNo(0), IntentNo(1));
         place(&mut protocol, yesterday, Some("n"));
-        protocol.step(Duration::ZERO, Event::EpochBegan(TradingDay(1)));
+        protocol.step(Duration::ZERO, Event::DayBegan(TradingDay(1)));
         assert!(protocol.named(&name).is_none() && protocol.intents.get(&yesterday).is_some());
         place(&mut protocol, today, Some("n"));
 
@@ -258,10 +258,10 @@ mod tests {
         let attempt = crate::numbers::AttemptNo { intent: late, index: 0 };
         step(Event::Begun { attempt, session: Session::default() });
         step(Event::Sent(attempt));
-        step(Event::EpochBegan(TradingDay(1)));
+        step(Event::DayBegan(TradingDay(1)));
         let outcome = Outcome::Accepted { order_id: Some("o7".into()) };
         step(Event::Closed { attempt, outcome, answer: Answer::Status(200) });
-        assert!(protocol.book.owner("o7").is_none(), "the new day may use the identifier again");
+        assert!(protocol.listed.owner("o7").is_none(), "the new day may use the identifier again");
         assert_eq!(
             protocol.intents.get(&late).unwrap().order_id().map(|id| &**id),
             Some("o7"),

@@ -17,9 +17,9 @@ use crate::{
     numbers::{AttemptNo, IntentNo, Session},
     protocol::{
         event::{Answer, Effect, OrderEvent},
+        fresh::Fresh,
         intent::{Finding, Intent},
         key::Key,
-        listed_orders::Fresh,
         matcher,
         order_protocol::OrderProtocol,
         reads::ReadStart,
@@ -48,7 +48,7 @@ impl OrderProtocol {
         self.keys.reopen(intent.key(), number);
         self.intents.reopen(number);
         self.watches.unwatch(number);
-        self.book.show_again();
+        self.listed.show_again();
         self.tally.lose(Answer::Status(200));
         self.search(number, now);
     }
@@ -59,7 +59,7 @@ impl OrderProtocol {
         match intent.finding() {
             Some(Finding::Acknowledged { order_id }) => {
                 let order_id = order_id.clone();
-                self.book.contest(&order_id);
+                self.listed.contest(&order_id);
                 self.disbelieve(number);
             }
             None if intent.was_refused() => {
@@ -74,14 +74,14 @@ impl OrderProtocol {
     /// intent.
     pub(crate) fn dispossess(&mut self, order_id: &str, number: IntentNo) -> Option<IntentNo> {
         let other = self.owner_by_answer(order_id).filter(|&other| other != number)?;
-        self.book.contest(order_id);
+        self.listed.contest(order_id);
         self.disbelieve(other);
         Some(other)
     }
 
     /// Returns the intent that owns an order only because an answer named it.
     pub(crate) fn owner_by_answer(&self, order_id: &str) -> Option<IntentNo> {
-        let owner = self.book.owner(order_id)?;
+        let owner = self.listed.owner(order_id)?;
         let acknowledged = |intent: &&Intent| {
             intent.day() == self.time.day()
                 && matches!(intent.finding(), Some(Finding::Acknowledged { order_id: id }) if **id == *order_id)
@@ -92,10 +92,10 @@ impl OrderProtocol {
     /// Handles an identifier that two intents got, or that was listed before its order was sent: its owner is
     /// unknown.
     pub(crate) fn contradict(&mut self, number: IntentNo, order_id: &Arc<str>, out: &mut Vec<Effect>) {
-        let owner = self.book.contest(order_id);
+        let owner = self.listed.contest(order_id);
         if let Some(key) = owner.and_then(|owner| Some(self.intents.get(&owner)?.key().clone())) {
             let since = self.time.tick();
-            self.book.recall(order_id, &key, since, self.settings.lateness);
+            self.listed.recall(order_id, &key, since, self.settings.lateness);
         }
         let other = owner.filter(|&other| other != number);
         let name = self.intents.get(&number).and_then(|intent| intent.name().cloned());
@@ -129,28 +129,30 @@ impl OrderProtocol {
         // After this, lists of that session are not waited for any more.
         let settled = old(self.settings.gateway_timeout.saturating_add(self.settings.lateness));
         let mut keys = Vec::new();
-        for (at, order_id, told_in) in self.book.unlisted_before(beyond) {
-            let owner = self.book.owner(&order_id);
+        for (at, order_id, told_in) in self.listed.unlisted_before(beyond) {
+            let owner = self.listed.owner(&order_id);
             // After a restart the token is often another one. Its list counts if it shows orders of the former one.
-            let is_its = told_in == session || self.book.shows_some_of(told_in, session);
+            let is_its = told_in == session || self.listed.shows_some_of(told_in, session);
             let shows_it = is_its && is_whole;
             let waits = match shows_it {
                 // One list may come from an undeclared cache and be older than it says. A second one a while later is
                 // not.
-                true => start.at < self.book.miss(&order_id, start.at).saturating_add(schedule::AUDIT_AGAIN),
+                true => {
+                    start.at < self.listed.miss(&order_id, start.at).saturating_add(schedule::AUDIT_AGAIN)
+                }
                 false => at >= settled,
             };
             if waits {
                 continue;
             }
             // Either way, waiting longer brings nothing more.
-            self.book.stop_awaiting(&order_id);
+            self.listed.stop_awaiting(&order_id);
             let Some(number) = owner.filter(|_| shows_it) else { continue };
             let Some(intent) = self.intents.get(&number).filter(|intent| self.must_be_listed(intent)) else {
                 continue;
             };
             let (name, key) = (intent.name().cloned(), intent.key().clone());
-            self.book.contest_unshown(&order_id);
+            self.listed.contest_unshown(&order_id);
             let order_id = order_id.to_string();
             out.push(Effect::Report(OrderEvent::AckNotListed { intent: number, name, order_id }));
             self.disbelieve(number);
@@ -163,13 +165,15 @@ impl OrderProtocol {
 
     /// Gives orders that lists show after all back to the intents whose answers named them.
     pub(crate) fn believe_again(&mut self, key: &Key, out: &mut Vec<Effect>) {
-        if !self.book.has_unshown() {
+        if !self.listed.has_unshown() {
             return;
         }
         let shown = |(number, intent): (IntentNo, &Intent)| {
-            let order_id =
-                self.book.unshown(number).filter(|_| intent.is_open() && intent.day() == self.time.day())?;
-            let mut strict = self.book.strict(key, intent.order());
+            let order_id = self
+                .listed
+                .unshown(number)
+                .filter(|_| intent.is_open() && intent.day() == self.time.day())?;
+            let mut strict = self.listed.strict(key, intent.order());
             let fresh =
                 strict.find(|fresh| fresh.order_id == *order_id && intent.could_own(fresh.first_seen))?;
             (!self.may_be_answered_yet(key, number, fresh.first_seen)).then(|| (number, order_id.clone()))
@@ -184,12 +188,12 @@ impl OrderProtocol {
     pub(crate) fn awaits_its_own(&self, number: IntentNo, intent: &Intent, fresh: &Fresh) -> bool {
         let is_its = |(other, it): (IntentNo, &Intent)| {
             other != number
-                && self.book.unshown(other).is_none()
+                && self.listed.unshown(other).is_none()
                 && it.could_own(fresh.first_seen)
                 && matcher::strict(&fresh.record, it.order())
         };
         let key = intent.key();
-        self.book.unshown(number).is_some()
+        self.listed.unshown(number).is_some()
             && (self.is_blocked(key) || self.live_of(key).chain(self.dead_of(key)).any(is_its))
     }
 
@@ -197,12 +201,13 @@ impl OrderProtocol {
     fn must_be_listed(&self, intent: &Intent) -> bool {
         let order = intent.order();
         let rests = order.order_type() != OrderType::Market && order.validity() != Validity::Ioc;
-        rests || self.book.shows_ended()
+        rests || self.listed.shows_ended()
     }
 
     /// True while the list must be read for acknowledged orders that it has not shown.
     pub(crate) fn awaits_audit(&self) -> bool {
-        self.settings.list_shows == ListShows::Everything && self.book.unlisted_from(Duration::ZERO).is_some()
+        self.settings.list_shows == ListShows::Everything
+            && self.listed.unlisted_from(Duration::ZERO).is_some()
     }
 
     /// Returns when the list is read for them next, if it was last read at `last`.
@@ -214,15 +219,15 @@ impl OrderProtocol {
         let first = if self.reads.last_pace().listless {
             Some(schedule::next_try(last.unwrap_or_default()))
         } else {
-            let overdue = self.book.unlisted_from(Duration::ZERO).is_some_and(|since| since < beyond);
-            schedule::next_audit(overdue, self.book.unlisted_from(beyond), last, lateness)
+            let overdue = self.listed.unlisted_from(Duration::ZERO).is_some_and(|since| since < beyond);
+            schedule::next_audit(overdue, self.listed.unlisted_from(beyond), last, lateness)
         };
         first.into_iter().chain(self.second_audit(last)).min()
     }
 
     /// Returns when it is read once more for those that a list lacks.
     pub(crate) fn second_audit(&self, last: Option<Duration>) -> Option<Duration> {
-        let missed = self.book.missed_before(self.overdue_before(last));
+        let missed = self.listed.missed_before(self.overdue_before(last));
         schedule::second_audit(missed, last).filter(|_| self.awaits_audit())
     }
 

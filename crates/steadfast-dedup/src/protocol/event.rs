@@ -15,9 +15,9 @@ pub enum Event {
     /// Time has passed.
     Tick,
     /// This trading day has begun, or goes on. Days never go back; an earlier one changes nothing.
-    EpochBegan(TradingDay),
+    DayBegan(TradingDay),
     /// The current trading day is this one: a clock that was wrong from the start had misnamed it.
-    EpochCorrected(TradingDay),
+    DayRenamed(TradingDay),
     /// Whether midnight is near by any believable clock, ours or the service's.
     ///
     /// While it is, names and orders of yesterday also count today, and orders that are sent are never sent again.
@@ -80,7 +80,7 @@ pub enum Event {
     /// A change of an order is about to be sent: from here on, its quantity may differ from the ordered one.
     Changed,
     /// A list that a caller read: what it holds counts, what it lacks does not.
-    Overheard {
+    CallerList {
         /// The session that it was read in.
         session: Session,
         /// Its records.

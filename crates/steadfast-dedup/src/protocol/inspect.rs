@@ -3,7 +3,7 @@
 use crate::{
     numbers::{AttemptNo, IntentNo, ReadNo},
     protocol::{
-        intent::Intent, keys::KeyIntents, listed_orders::Book, order_protocol::OrderProtocol,
+        intent::Intent, keys::KeyIntents, listed_orders::ListedOrders, order_protocol::OrderProtocol,
         reads::ReadStart, rules::Rules,
     },
 };
@@ -31,8 +31,8 @@ impl OrderProtocol {
         self.keys.iter().map(|(_, key)| key)
     }
 
-    pub(crate) fn listed(&self) -> &Book {
-        &self.book
+    pub(crate) fn listed_orders(&self) -> &ListedOrders {
+        &self.listed
     }
 
     /// Returns where a read under way has started.

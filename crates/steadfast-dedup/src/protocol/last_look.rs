@@ -73,9 +73,9 @@ impl OrderProtocol {
         }
         let told_by = self.settings.lateness.saturating_add(schedule::ACK_TOLD_WITHIN);
         let young = at.checked_sub(told_by).unwrap_or_default();
-        let mut missed = self.book.missed_before(Duration::MAX).peekable();
+        let mut missed = self.listed.missed_before(Duration::MAX).peekable();
         // Without a list, all that is known is that none of them was shown.
-        let awaits = !listed || missed.peek().is_some() || self.book.unlisted_from(young).is_some();
+        let awaits = !listed || missed.peek().is_some() || self.listed.unlisted_from(young).is_some();
         let in_time = at < last.since.saturating_add(told_by);
         // The first list that lacks an order is always followed by another one.
         awaits && (in_time || missed.any(|missed| missed == at))

@@ -8,9 +8,9 @@ use crate::{
     numbers::{IntentNo, LogicalTime, Session},
     protocol::{
         event::{Effect, OrderEvent},
+        fresh::Fresh,
         intent::{Finding, Intent},
         key::Key,
-        listed_orders::Fresh,
         matcher,
         order_protocol::OrderProtocol,
         resolution::{Reason, Unresolved},
@@ -21,20 +21,20 @@ use crate::{
 impl OrderProtocol {
     // Reports orders that no intent in flight or in doubt can own: too late or too many. Each is reported once.
     pub(crate) fn sweep(&mut self, key: &Key, out: &mut Vec<Effect>) {
-        let fresh: Vec<Fresh> = self.book.fresh(key).filter(|fresh| !fresh.flagged).cloned().collect();
+        let fresh: Vec<Fresh> = self.listed.fresh(key).filter(|fresh| !fresh.flagged).cloned().collect();
         for fresh in fresh {
             if let Some(number) = self.owner_too_late(key, &fresh) {
-                self.report_surplus(key, number, &fresh, out);
+                self.report_late(key, number, &fresh, out);
             }
         }
         let firsts: Vec<LogicalTime> = self.live_sends(key).chain(self.barring_sends(key)).collect();
-        self.book.prune(key, |fresh| firsts.iter().any(|&sent| sent < fresh.first_seen));
-        self.book.prune_crowd(Some(key), |seen| firsts.iter().any(|&sent| sent < seen));
-        if self.book.has_vague() {
+        self.listed.prune(key, |fresh| firsts.iter().any(|&sent| sent < fresh.first_seen));
+        self.listed.prune_crowd(Some(key), |seen| firsts.iter().any(|&sent| sent < seen));
+        if self.listed.has_vague() {
             let sends = |key| self.live_sends(key).chain(self.barring_sends(key));
             let all: Vec<LogicalTime> = self.keys.iter().flat_map(|(key, _)| sends(key)).collect();
-            self.book.prune_vague(|fresh| all.iter().any(|&sent| sent < fresh.first_seen));
-            self.book.prune_crowd(None, |seen| all.iter().any(|&sent| sent < seen));
+            self.listed.prune_vague(|fresh| all.iter().any(|&sent| sent < fresh.first_seen));
+            self.listed.prune_crowd(None, |seen| all.iter().any(|&sent| sent < seen));
         }
     }
 
@@ -54,12 +54,12 @@ impl OrderProtocol {
     /// Returns the decided intent that an order belongs to, if no waiting intent can claim it.
     pub(crate) fn owner_too_late(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
         // It may have its owner already, under another spelling of its identifier or from the day before.
-        if self.book.is_ambiguous(&fresh.order_id) {
+        if self.listed.is_ambiguous(&fresh.order_id) {
             return None;
         }
         let waiting = || self.live_of(key).filter(|(_, intent)| intent.could_own(fresh.first_seen));
         if waiting().next().is_none() {
-            return self.surplus_of(key, fresh);
+            return self.late_owner_of(key, fresh);
         }
         // No waiting intent equals it, but one with a send taken for dead or refused does.
         let asked = waiting().any(|(_, intent)| matcher::strict(&fresh.record, intent.order()));
@@ -70,7 +70,7 @@ impl OrderProtocol {
     }
 
     /// Returns the decided intent that most likely owns an order: those without an order first.
-    pub(crate) fn surplus_of(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
+    pub(crate) fn late_owner_of(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
         let finished = self.keys.get(key)?.finished().iter().copied();
         let eligible = finished.filter_map(|number| Some((number, self.intents.get(&number)?))).filter(
             |(number, intent)| {
@@ -116,12 +116,12 @@ impl OrderProtocol {
                 .or_else(|| self.absent_owner(&key, fresh, matcher::strict))?;
             Some((owner, fresh.order_id.clone()))
         };
-        let owned: Vec<_> = self.book.unreported_disputes().filter_map(owned).collect();
+        let owned: Vec<_> = self.listed.unreported_disputes().filter_map(owned).collect();
         for (number, order_id) in owned {
             let Some(intent) = self.intents.get(&number) else { continue };
             let (name, kept, shown) = (intent.name().cloned(), None, order_id.to_string());
-            self.book.report_dispute(&order_id);
-            self.book.flag(&order_id);
+            self.listed.report_dispute(&order_id);
+            self.listed.flag(&order_id);
             out.push(Effect::Report(match intent.was_told_refused() {
                 true => OrderEvent::RefusedButPlaced { intent: number, name, order_id: shown, kept },
                 false => OrderEvent::LateDuplicate { intent: number, name, order_id: shown, kept },
@@ -147,7 +147,7 @@ impl OrderProtocol {
         }
     }
 
-    fn report_surplus(&mut self, key: &Key, number: IntentNo, fresh: &Fresh, out: &mut Vec<Effect>) {
+    fn report_late(&mut self, key: &Key, number: IntentNo, fresh: &Fresh, out: &mut Vec<Effect>) {
         let lag = self.lag(number);
         let Some(intent) = self.intents.get(&number) else { return };
         let refused = intent.was_told_refused();
@@ -165,13 +165,13 @@ impl OrderProtocol {
         match (kept, intent.resends(), self.settings.account_mode) {
             // Its caller was told that it is unresolved, and this does not resolve it.
             (None, ..) if !certain => {
-                self.book.flag(&fresh.order_id);
+                self.listed.flag(&fresh.order_id);
                 out.push(Effect::Report(appeared(order_id)));
                 self.hold_name(number, &fresh.order_id, out);
             }
             // Its caller was told that it is unresolved. Now it is resolved, and the order has its owner.
             (None, ..) => {
-                self.book.claim(&fresh.order_id, number);
+                self.listed.claim(&fresh.order_id, number);
                 self.tally.visibility_lag.observe(lag);
                 let status = None;
                 intent.finish(Finding::Recovered { order_id: fresh.order_id.clone(), status });
@@ -181,13 +181,13 @@ impl OrderProtocol {
             }
             (Some(kept), 1.., _) => {
                 intent.count_late();
-                self.book.flag_late(&fresh.order_id);
+                self.listed.flag_late(&fresh.order_id);
                 self.tally.visibility_lag.observe(lag);
                 let kept = Some(kept.to_string());
                 out.push(Effect::Report(OrderEvent::LateDuplicate { intent: number, name, order_id, kept }));
             }
             (Some(kept), 0, AccountMode::Exclusive) if intent.was_refused() => {
-                self.book.flag(&fresh.order_id);
+                self.listed.flag(&fresh.order_id);
                 let kept = Some(kept.to_string());
                 out.push(Effect::Report(OrderEvent::RefusedButPlaced {
                     intent: number,
@@ -197,7 +197,7 @@ impl OrderProtocol {
                 }));
             }
             (Some(_), 0, AccountMode::Exclusive) => {
-                self.book.flag(&fresh.order_id);
+                self.listed.flag(&fresh.order_id);
                 out.push(Effect::Report(OrderEvent::Excess { intent: number, order_id }));
             }
             // Others place orders too, and this one may well be theirs.

@@ -11,16 +11,18 @@ use crate::{
     numbers::{IntentNo, LogicalTime, Session},
     protocol::{
         crowd::{Crowds, EntryNo},
+        fresh::Fresh,
         key::Key,
         matcher,
+        session_list::SessionList,
     },
 };
 
 /// Every order that was listed or acknowledged in the epoch.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Book {
+pub(crate) struct ListedOrders {
     entries: BTreeMap<Arc<str>, Entry>,
-    sessions: BTreeMap<Session, SessionBook>,
+    sessions: BTreeMap<Session, SessionList>,
     /// Identifiers that were named to an intent, by their folded spelling; without those that are folded already.
     named: BTreeMap<Box<str>, Arc<str>>,
     /// Folded identifiers that today's answers gave to orders sent before the day began. Today's lists may hold those
@@ -147,18 +149,18 @@ impl Entry {
     }
 
     /// Notes that a list of a session, read by the poller, held it.
-    fn list(&mut self, book: &mut SessionBook, session: Session, seen: LogicalTime) {
-        book.count(seen);
+    fn list(&mut self, book: &mut SessionList, session: Session, seen: LogicalTime) {
+        book.begin(seen);
         match self.listed.iter_mut().find(|listed| listed.session == session) {
             // Repeated in the same list.
             Some(listed) if listed.last == seen => return,
             Some(listed) => listed.last = seen,
             None => {
                 self.listed.push(Listed { session, first: seen, last: seen });
-                book.listed += 1;
+                book.count_first();
             }
         }
-        book.held += 1;
+        book.count_held();
     }
 
     /// True if no list has shown this leg of the order yet: legs may share an identifier.
@@ -194,47 +196,9 @@ struct Listed {
     last: LogicalTime,
 }
 
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SessionBook {
-    /// Whether the poller has asked for a list.
-    pub(crate) asked: bool,
-    /// Whether a complete list was seen.
-    pub(crate) has_baseline: bool,
-    /// When the latest complete list was asked for.
-    pub(crate) complete_at: Option<Duration>,
-    pub(crate) not_monotone: bool,
-    /// How many orders its lists have shown in total, how many of them the latest list did, and when that was
-    /// complete.
-    listed: usize,
-    held: usize,
-    latest: LogicalTime,
-}
-
-impl SessionBook {
-    fn count(&mut self, seen: LogicalTime) {
-        if self.latest != seen {
-            (self.latest, self.held) = (seen, 0);
-        }
-    }
-}
-
-/// A listed order that no intent owns yet.
-#[derive(Clone, Debug)]
-pub(crate) struct Fresh {
-    pub(crate) order_id: Arc<str>,
-    pub(crate) first_seen: LogicalTime,
-    pub(crate) record: Arc<OrderRecord>,
-    /// The session whose list showed it first.
-    pub(crate) session: Session,
-    /// It was reported already, as a candidate or as too many.
-    pub(crate) flagged: bool,
-    /// It was reported as the order of a send taken for dead, so it belongs to no other intent.
-    pub(crate) late: bool,
-}
-
 /// The result of comparing a list with what it should hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Canary {
+pub(crate) enum ListCheck {
     Intact,
     /// An order acknowledged long enough ago is not there yet: this list is stale.
     Stale,
@@ -250,7 +214,7 @@ pub(crate) enum Claimed {
     Conflict,
 }
 
-impl Book {
+impl ListedOrders {
     /// Returns the book for the next day: empty, except that it knows the identifiers of our orders.
     pub(crate) fn next_day(self) -> Self {
         let owned = self.entries.into_iter().filter(|(_, entry)| entry.owner.is_some());
@@ -269,11 +233,13 @@ impl Book {
         self.overnight.extend(ours);
     }
 
-    pub(crate) fn session(&self, session: Session) -> Option<&SessionBook> {
+    /// Returns what the lists of a session have shown, if the session is known.
+    pub(crate) fn session(&self, session: Session) -> Option<&SessionList> {
         self.sessions.get(&session)
     }
 
-    pub(crate) fn session_mut(&mut self, session: Session) -> &mut SessionBook {
+    /// Returns the same, for a session that is known from now on.
+    pub(crate) fn meet(&mut self, session: Session) -> &mut SessionList {
         self.sessions.entry(session).or_default()
     }
 
@@ -290,7 +256,7 @@ impl Book {
         let mut news = News::default();
         let mut book = source.own.then(|| self.sessions.remove(&source.session).unwrap_or_default());
         if let Some(book) = &mut book {
-            book.count(seen);
+            book.begin(seen);
         }
         for record in records {
             let order_id: Arc<str> = match self.entries.get_key_value(record.order_id.as_str()) {
@@ -542,21 +508,20 @@ impl Book {
     }
 
     /// Compares the list that was just taken in with what it should hold.
-    pub(crate) fn canary(
+    pub(crate) fn check(
         &self,
         session: Session,
         started: LogicalTime,
         started_at: Duration,
         seen: LogicalTime,
         lateness: Duration,
-    ) -> Canary {
+    ) -> ListCheck {
         // Younger acknowledgements prove nothing: lists lag.
         let old = |(acknowledged_in, at): (Session, Duration)| {
             acknowledged_in == session && at.saturating_add(lateness) < started_at
         };
         // A list with every order that its session has shown lacks nothing. Only search the others.
-        let whole =
-            self.sessions.get(&session).is_some_and(|book| book.latest == seen && book.held == book.listed);
+        let whole = self.sessions.get(&session).is_some_and(|book| book.is_whole(seen));
         for (order_id, entry) in (!whole).then_some(&self.entries).into_iter().flatten() {
             let listed = entry.listed.iter().find(|listed| listed.session == session);
             if listed.is_some_and(|listed| listed.last >= seen) {
@@ -564,13 +529,13 @@ impl Book {
             }
             // Only lists that were complete before this read left are a lower bound for it.
             if listed.is_some_and(|listed| listed.first < started) {
-                return Canary::Gone(order_id.clone());
+                return ListCheck::Gone(order_id.clone());
             }
         }
         // Withdrawn identifiers count too: a list that hides an order looks the same.
         let mut missing = self.missing.range((session, Duration::ZERO, Arc::default())..);
         let lacks_some = missing.next().is_some_and(|(told_in, at, _)| old((*told_in, *at)));
-        if lacks_some { Canary::Stale } else { Canary::Intact }
+        if lacks_some { ListCheck::Stale } else { ListCheck::Intact }
     }
 
     /// True if an answer gave the order to this intent and was withdrawn.

@@ -26,8 +26,8 @@ impl OrderProtocol {
         }
         match ruling {
             Ruling::Placed { order_id }
-                if self.book.owner(order_id).is_some() && !self.may_be_taken(order_id, intent)
-                    || self.book.is_respelled(order_id) =>
+                if self.listed.owner(order_id).is_some() && !self.may_be_taken(order_id, intent)
+                    || self.listed.is_respelled(order_id) =>
             {
                 Err(InvalidRuling::OrderOwned)
             }
@@ -59,18 +59,18 @@ impl OrderProtocol {
         match ruling {
             Ruling::Placed { order_id } => {
                 let order_id: Arc<str> = order_id.into();
-                if !self.book.was_told(&order_id, number) {
-                    self.book.excuse(number);
+                if !self.listed.was_told(&order_id, number) {
+                    self.listed.excuse(number);
                 }
                 intent.finish(Finding::Recovered { order_id: order_id.clone(), status: None });
-                self.book.adopt(&order_id, number, seen);
+                self.listed.adopt(&order_id, number, seen);
             }
             Ruling::NotPlaced => {
                 // It stays among the decided intents of its key, so an order that appears is still noticed.
                 let unresolved = Unresolved::new(Reason::NotObserved, Vec::new());
                 intent.finish(Finding::Unresolved(unresolved));
                 self.intents.drop_name(number);
-                self.book.excuse(number);
+                self.listed.excuse(number);
             }
         }
         self.keys.unblock(&key, number);

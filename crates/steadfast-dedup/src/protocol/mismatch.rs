@@ -24,9 +24,9 @@ use crate::{
     protocol::{
         event::{Effect, OrderEvent},
         fidelity::{Mismatch, Shows},
+        fresh::Fresh,
         intent::{Finding, Intent},
         key::Key,
-        listed_orders::Fresh,
         matcher,
         order_protocol::OrderProtocol,
     },
@@ -56,10 +56,10 @@ impl OrderProtocol {
         let Some(shows) = Shows::of(record, intent) else {
             // Legs may share an identifier: one of them is the order.
             self.fidelity.end_mismatch(&record.order_id);
-            self.book.end_comparison(&record.order_id);
+            self.listed.end_comparison(&record.order_id);
             return false;
         };
-        if self.book.has_compared(&record.order_id) {
+        if self.listed.has_compared(&record.order_id) {
             return true;
         }
         let listed = Key::of_record(record).zip(record.qty);
@@ -91,7 +91,7 @@ impl OrderProtocol {
             let Some(intent) = self.intents.get(&owner) else { continue };
             let name = intent.name().cloned();
             keys.push(intent.key().clone());
-            self.book.contest(&order_id);
+            self.listed.contest(&order_id);
             let order_id = order_id.to_string();
             out.push(Effect::Report(OrderEvent::AckMismatch { intent: owner, name, order_id }));
             self.disbelieve(owner);
@@ -109,7 +109,7 @@ impl OrderProtocol {
     /// Returns acknowledged orders shown exactly as a refused one, whose own order is listed as one too many.
     fn refused_ones(&self) -> Vec<(Arc<str>, IntentNo)> {
         let is_one = |fresh: &Fresh| {
-            let owner = self.book.owner(&fresh.order_id)?;
+            let owner = self.listed.owner(&fresh.order_id)?;
             let its = |intent: &&Intent| {
                 intent.day() == self.time.day() && is_acknowledged(intent, &fresh.order_id)
             };
@@ -120,7 +120,7 @@ impl OrderProtocol {
                 && self.is_left_over(intent);
             proved.then(|| (fresh.order_id.clone(), owner))
         };
-        self.book.disputes().filter_map(is_one).collect()
+        self.listed.disputes().filter_map(is_one).collect()
     }
 
     /// True if a record shows another order by its side or instrument.
@@ -136,7 +136,7 @@ impl OrderProtocol {
     fn is_anothers_name(&self, owner: IntentNo, shown: Option<&SymId>) -> bool {
         let is_ours =
             |shown: &SymId| self.intents.iter().any(|(_, it)| it.order().sym_id().folded() == *shown);
-        let known = |intent: &Intent| self.book.recognises(&intent.order().sym_id().folded());
+        let known = |intent: &Intent| self.listed.recognises(&intent.order().sym_id().folded());
         self.intents.get(&owner).is_some_and(known) || shown.is_some_and(|shown| is_ours(&shown.folded()))
     }
 
@@ -184,8 +184,8 @@ impl OrderProtocol {
                     it.could_own(fresh.first_seen) && matcher::strict(&fresh.record, it.order())
                 };
                 let is_asked = || self.live_of(intent.key()).any(|(_, it)| is_its(it));
-                let surplus = || self.surplus_of(intent.key(), fresh).filter(|_| !is_asked());
-                let owner = self.owner_too_late(intent.key(), fresh).or_else(surplus);
+                let late = || self.late_owner_of(intent.key(), fresh).filter(|_| !is_asked());
+                let owner = self.owner_too_late(intent.key(), fresh).or_else(late);
                 let owner = owner.and_then(|number| self.intents.get(&number));
                 owner.is_some_and(|owner| {
                     owner.order_id().is_some() && owner.resends() == 0 && !owner.was_refused()

@@ -9,7 +9,7 @@ use crate::{
         intents::Intents,
         key::Key,
         keys::Keys,
-        listed_orders::Book,
+        listed_orders::ListedOrders,
         reads::Reads,
         rejected_names::RejectedNames,
         resolution::{Reason, Unresolved},
@@ -35,7 +35,7 @@ pub struct OrderProtocol {
     pub(super) time: Timeline,
     pub(super) intents: Intents,
     pub(super) keys: Keys,
-    pub(crate) book: Book,
+    pub(crate) listed: ListedOrders,
     pub(super) reads: Reads,
     pub(super) watches: Watches,
     pub(super) rejected: RejectedNames,
@@ -56,7 +56,7 @@ impl OrderProtocol {
             time: Timeline::new(day),
             intents: Intents::default(),
             keys: Keys::default(),
-            book: Book::default(),
+            listed: ListedOrders::default(),
             reads: Reads::default(),
             watches: Watches::default(),
             rejected: RejectedNames::default(),
@@ -74,8 +74,8 @@ impl OrderProtocol {
         self.advance(now, &mut out);
         match event {
             Event::Tick => {}
-            Event::EpochBegan(day) => self.begin_day(day, &mut out),
-            Event::EpochCorrected(day) => self.rename_day(day),
+            Event::DayBegan(day) => self.begin_day(day, &mut out),
+            Event::DayRenamed(day) => self.rename_day(day),
             Event::MidnightNear(near) => self.time.set_midnight_near(near),
             Event::Slept(slept) => self.time.sleep(slept),
             Event::ClockStepped { by, forward } => {
@@ -92,7 +92,7 @@ impl OrderProtocol {
             Event::BaselineWanted => self.reads.want_baseline(self.time.tick()),
             Event::Ruled { intent, ruling } => self.rule(intent, ruling, &mut out),
             Event::Changed => self.fidelity.note_change(self.time.tick()),
-            Event::Overheard { session, records } => self.overhear(session, records, &mut out),
+            Event::CallerList { session, records } => self.take_caller_list(session, records, &mut out),
             Event::Known { session, order_ids, complete } => self.know(session, order_ids, complete),
             Event::Found { intent, order_id, status } => {
                 self.find(intent, order_id.into(), status, &mut out);
@@ -170,7 +170,7 @@ impl OrderProtocol {
 
     pub(crate) fn open_keys(&self) -> BTreeSet<Key> {
         let open = self.open_intents().map(|(_, intent)| intent.key().clone());
-        open.chain(self.book.fresh_keys()).collect()
+        open.chain(self.listed.fresh_keys()).collect()
     }
 }
 

@@ -11,10 +11,10 @@ use std::time::Duration;
 use crate::{
     numbers::{IntentNo, LogicalTime, TradingDay},
     protocol::{
+        fresh::Fresh,
         intent::{Finding, Intent},
         key::Key,
         keys::KeyIntents,
-        listed_orders::Fresh,
         matcher,
         order_protocol::OrderProtocol,
         reads::ReadStart,
@@ -32,8 +32,8 @@ impl OrderProtocol {
         let todays = self.intents.iter().filter(|(_, intent)| intent.day() == day);
         let owned = todays.filter_map(|(number, intent)| Some((number, intent.order_id()?.clone())));
         for (number, order_id) in owned.collect::<Vec<_>>() {
-            if self.book.owner(&order_id).is_none() {
-                self.book.adopt(&order_id, number, seen);
+            if self.listed.owner(&order_id).is_none() {
+                self.listed.adopt(&order_id, number, seen);
             }
         }
     }
@@ -53,7 +53,7 @@ impl OrderProtocol {
             self.keys.iter().flat_map(|(_, key)| key.blockers().iter().copied()).collect();
         for number in barring {
             let Some(intent) = self.intents.get(&number) else { continue };
-            let shown = self.book.fresh(intent.key()).any(|fresh| {
+            let shown = self.listed.fresh(intent.key()).any(|fresh| {
                 intent.could_own(fresh.first_seen) && matcher::loose(&fresh.record, intent.order())
             });
             let shown = shown || self.is_crowded(intent);
@@ -81,7 +81,7 @@ impl OrderProtocol {
         (intent.is_block() || intent.finding() == Some(&Finding::Refused) || intent.was_told_absent())
             && intent.day() != self.time.day()
             && self.watches.is_watched(number)
-            && !self.book.was_owned_yesterday(&fresh.order_id)
+            && !self.listed.was_owned_yesterday(&fresh.order_id)
     }
 
     /// True if a list may still hold orders of yesterday.

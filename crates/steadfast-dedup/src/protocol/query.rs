@@ -14,6 +14,7 @@ use crate::{
         reads::{BaselineRead, Pace, Read},
         resolution::Verdict,
         schedule,
+        session_list::SessionList,
         tally::Tally,
         trace::Step,
         wake::{Purpose, Wake},
@@ -62,8 +63,8 @@ impl OrderProtocol {
     /// True if the session's list is unknown, and its read was not asked for yet or is still awaited.
     #[must_use]
     pub fn is_new(&self, session: Session) -> bool {
-        let book = self.book.session(self.scoped(session));
-        book.is_none_or(|book| !book.has_baseline && (!book.asked || self.awaits_baseline()))
+        let list = self.listed.session(self.scoped(session));
+        list.is_none_or(|list| !list.has_baseline() && (!list.is_asked() || self.awaits_baseline()))
     }
 
     /// True if a send that was begun is still allowed, now that the transport polls its body.
@@ -135,8 +136,8 @@ impl OrderProtocol {
 
     /// True if this process has read a whole list of today in its current session.
     pub(crate) fn knows_list(&self) -> bool {
-        let known = self.sessions.current().and_then(|session| self.book.session(session));
-        known.is_some_and(|book| book.has_baseline)
+        let known = self.sessions.current().and_then(|session| self.listed.session(session));
+        known.is_some_and(SessionList::has_baseline)
     }
 
     /// Returns an undecided, unnamed intent for an equal order whose caller is gone.
@@ -255,14 +256,14 @@ impl OrderProtocol {
         if self.baseline_again().is_some_and(|at| at <= now) {
             return true;
         }
-        let Some(session) = self.sessions.current().and_then(|session| self.book.session(session)) else {
+        let Some(session) = self.sessions.current().and_then(|session| self.listed.session(session)) else {
             return self.reads.baseline() == BaselineRead::Unknown;
         };
-        if !session.asked && !session.has_baseline {
+        if !session.is_asked() {
             return true;
         }
         let aging = now.saturating_add(self.time.slept());
-        let fresh = session.complete_at.is_some_and(|at| self.settings.is_fresh(at, aging));
+        let fresh = session.complete_at().is_some_and(|at| self.settings.is_fresh(at, aging));
         self.settings.baseline != Baseline::Cold && !fresh
     }
 

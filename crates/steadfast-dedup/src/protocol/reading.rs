@@ -12,11 +12,12 @@ use crate::{
         intent::{Fault, Finding},
         key::Key,
         keys::KeyIntents,
-        listed_orders::{Canary, Keep, News, Source},
+        listed_orders::{Keep, ListCheck, News, Source},
         matcher,
         order_protocol::OrderProtocol,
         read_fault::ReadFault,
         reads::{ReadStart, Taken},
+        session_list::SessionList,
         wake::Purpose,
     },
     settings::policy::AccountMode,
@@ -35,13 +36,13 @@ impl OrderProtocol {
         if purpose != Purpose::OwnSession {
             self.sessions.enter(session);
         }
-        self.book.session_mut(session).asked = true;
+        self.listed.meet(session).ask();
     }
 
     pub(crate) fn meet(&mut self, session: Session) {
         let session = self.scoped(session);
         self.sessions.enter(session);
-        self.book.session_mut(session);
+        self.listed.meet(session);
     }
 
     // The lost list was the only one that could show some orders absent. Judge those by other sessions' lists now.
@@ -135,7 +136,7 @@ impl OrderProtocol {
         records: Vec<OrderRecord>,
         out: &mut Vec<Effect>,
     ) -> (Vec<Arc<str>>, Taken) {
-        taken.too_long |= !self.book.has_room_for(&records);
+        taken.too_long |= !self.listed.has_room_for(&records);
         if taken.too_long {
             return (Vec::new(), taken);
         }
@@ -167,7 +168,7 @@ impl OrderProtocol {
             Some(start) if !self.rules.seen_at_completion => start.seq,
             _ => completed,
         };
-        let first = self.book.session(session).is_none_or(|book| !book.has_baseline);
+        let first = self.listed.session(session).is_none_or(|list| !list.has_baseline());
         let (order_ids, taken) = self.take_some(started, taken, records, out);
         if taken.too_long {
             self.note_fault(Fault::Unusable);
@@ -175,7 +176,7 @@ impl OrderProtocol {
         }
         // Without a start on the wire, the list may answer an earlier read. Then only what it holds counts.
         let complete = match started {
-            Some(start) => self.weigh(start, session, seen, completed, out),
+            Some(start) => self.check_list(start, session, seen, completed, out),
             None => {
                 self.note_fault(Fault::Failed);
                 false
@@ -189,11 +190,11 @@ impl OrderProtocol {
             out.push(Effect::Seen { session, order_ids, complete });
         }
         if let Some(start) = started {
-            let is_whole = self.book.session(session).is_none_or(|book| !book.not_monotone);
+            let is_whole = self.listed.session(session).is_none_or(SessionList::is_monotone);
             self.audit(start, session, is_whole, out);
         }
         if let Some(start) = started {
-            self.book.end_recalls(start.seq, start.at);
+            self.listed.end_recalls(start.seq, start.at);
         }
         // Do this before identifiers lose their owners: there may be no later list that shows them.
         self.report_disputed(out);
@@ -202,13 +203,18 @@ impl OrderProtocol {
             self.resolve(&key, out);
         }
         // A list that lacks an old order still shows the new ones.
-        Some(complete || self.book.session(session).is_some_and(|book| book.not_monotone))
+        Some(complete || self.listed.session(session).is_some_and(|list| !list.is_monotone()))
     }
 
     /// Takes in a list that the caller read: what it holds counts, what it lacks does not.
-    pub(crate) fn overhear(&mut self, session: Session, records: Vec<OrderRecord>, out: &mut Vec<Effect>) {
+    pub(crate) fn take_caller_list(
+        &mut self,
+        session: Session,
+        records: Vec<OrderRecord>,
+        out: &mut Vec<Effect>,
+    ) {
         let (seen, session) = (self.time.tick(), self.scoped(session));
-        if !self.book.has_room_for(&records) {
+        if !self.listed.has_room_for(&records) {
             return;
         }
         let order_ids = self.take_records(Source { session, own: false }, seen, records, out);
@@ -230,7 +236,7 @@ impl OrderProtocol {
         out: &mut Vec<Effect>,
     ) -> Vec<Arc<str>> {
         if self.may_list_yesterdays() {
-            self.book.list_overnight(&records);
+            self.listed.list_overnight(&records);
         }
         let keys = &self.keys;
         let is_known = |key: &Key| keys.get(key).is_some_and(KeyIntents::may_be_listed);
@@ -243,7 +249,7 @@ impl OrderProtocol {
             .filter_map(|number| intents.get(number))
             .map(|intent| (intent.key(), intent.order().qty()))
             .collect();
-        let News { seen, owned } = self.book.list(source, seen, records, |key, record| match key {
+        let News { seen, owned } = self.listed.list(source, seen, records, |key, record| match key {
             Some(key) if is_known(key) && record.qty.is_some_and(|qty| wanted.contains(&(key, qty))) => {
                 Keep::Ours
             }
@@ -260,7 +266,7 @@ impl OrderProtocol {
     }
 
     /// Decides whether an order that the list lacks counts as missing; returns true if so.
-    fn weigh(
+    fn check_list(
         &mut self,
         start: ReadStart,
         session: Session,
@@ -268,20 +274,18 @@ impl OrderProtocol {
         completed: LogicalTime,
         out: &mut Vec<Effect>,
     ) -> bool {
-        match self.book.canary(session, start.seq, start.at, seen, self.settings.lateness) {
-            Canary::Intact => {}
-            Canary::Stale => {
+        match self.listed.check(session, start.seq, start.at, seen, self.settings.lateness) {
+            ListCheck::Intact => {}
+            ListCheck::Stale => {
                 self.tally.canary_fail += 1;
                 self.suspect_resends(session, out);
                 self.note_fault(Fault::Failed);
                 return false;
             }
-            Canary::Gone(order_id) => {
+            ListCheck::Gone(order_id) => {
                 self.tally.canary_fail += 1;
                 self.suspect_resends(session, out);
-                let book = self.book.session_mut(session);
-                if !book.not_monotone {
-                    book.not_monotone = true;
+                if self.listed.meet(session).lose_order() {
                     let order_id = order_id.to_string();
                     out.push(Effect::Report(OrderEvent::ListNotMonotone { order_id }));
                 }
@@ -289,13 +293,12 @@ impl OrderProtocol {
                 return false;
             }
         }
-        let book = self.book.session_mut(session);
-        if book.not_monotone {
+        let list = self.listed.meet(session);
+        if !list.is_monotone() {
             self.note_fault(Fault::NotMonotone);
             return false;
         }
-        book.has_baseline = true;
-        book.complete_at = book.complete_at.max(Some(start.aging));
+        list.complete(start.aging);
         self.confirm_refusals(session, start.aging);
         let evidence = if self.rules.evidence_at_start { start.seq } else { completed };
         for number in self.open_numbers() {
@@ -317,7 +320,7 @@ impl OrderProtocol {
     fn calibrate(&mut self, owner: IntentNo, record: &OrderRecord, own: bool, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get(&owner) else { return };
         if record.sym_id.is_some() && matcher::may_be_its_instrument(record, intent.order()) {
-            self.book.recognise(intent.order().sym_id().folded());
+            self.listed.recognise(intent.order().sym_id().folded());
         }
         if !matches!(intent.finding(), Some(Finding::Acknowledged { .. })) {
             return;
@@ -329,7 +332,7 @@ impl OrderProtocol {
             return self.fidelity.recognise();
         }
         if !matcher::is_exit_leg(record) {
-            self.book.dispute(record, self.sessions.current().unwrap_or_default());
+            self.listed.dispute(record, self.sessions.current().unwrap_or_default());
         }
         let found = if matcher::may_be_its_instrument(record, &order) {
             ListFidelity::Failed

@@ -19,10 +19,10 @@ use crate::{
     protocol::{
         attempt::{Attempt, Sent},
         event::{Answer, Effect},
+        fresh::Fresh,
         intent::{Check, Finding, Intent, Phase},
         key::Key,
         keys::KeyIntents,
-        listed_orders::Fresh,
         matcher,
         order_protocol::OrderProtocol,
         reads::ReadStart,
@@ -68,7 +68,7 @@ impl OrderProtocol {
         intent.ask_again(self.time.now());
         let key = intent.key().clone();
         // Records that may be its order were dropped while it was decided.
-        self.book.show_again();
+        self.listed.show_again();
         self.intents.refuse(number);
         self.intents.reopen(number);
         self.keys.reopen_refused(&key, number);

@@ -44,7 +44,7 @@ impl OrderProtocol {
         }
         // Records that may be such an order were dropped while it was decided.
         if self.rejected.has_held() {
-            self.book.show_again();
+            self.listed.show_again();
         }
         let lateness = self.settings.lateness;
         let due: Vec<_> = self.rejected.held().filter(|(_, it)| it.shows(lateness) <= start).collect();

@@ -23,13 +23,11 @@ impl OrderProtocol {
     pub(crate) fn know(&mut self, session: Session, order_ids: Vec<String>, complete: bool) {
         let (seen, session, aging) = (self.time.tick(), self.scoped(session), self.time.aging());
         for order_id in order_ids {
-            self.book.know(Source { session, own: complete }, seen, order_id.into());
+            self.listed.know(Source { session, own: complete }, seen, order_id.into());
         }
         // An order in a list of our own must be in later lists of the session too.
         if complete {
-            let book = self.book.session_mut(session);
-            (book.asked, book.has_baseline) = (true, true);
-            book.complete_at = Some(aging);
+            self.listed.meet(session).restore(aging);
         }
     }
 
@@ -46,7 +44,7 @@ impl OrderProtocol {
         let key = intent.key().clone();
         // The entry that withdrew another intent's answer may be gone, or come later.
         self.dispossess(&order_id, number);
-        self.book.adopt(&order_id, number, seen);
+        self.listed.adopt(&order_id, number, seen);
         self.finish(number, Finding::Recovered { order_id, status }, out);
         self.resolve(&key, out);
     }
@@ -163,7 +161,7 @@ mod tests {
                 step(Event::Disbelieved(wrong));
             }
             step(Event::Restarted);
-            assert_eq!(protocol.book.owner("b"), Some(right));
+            assert_eq!(protocol.listed.owner("b"), Some(right));
             assert_eq!(protocol.verdict(wrong), Verdict::Pending, "its answer proves nothing");
             assert!(
                 matches!(protocol.verdict(right), Verdict::Recovered { order_id, .. } if order_id == "b")

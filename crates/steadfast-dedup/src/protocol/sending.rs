@@ -32,10 +32,10 @@ impl OrderProtocol {
         let begun = self.time.tick();
         let session = self.scoped(session);
         self.sessions.enter(session);
-        let book = self.book.session_mut(session);
+        let list = self.listed.meet(session);
         // A new session has its own list. Until that is known, orders in it may be old.
-        if !book.asked && !book.has_baseline {
-            book.asked = true;
+        if !list.is_asked() {
+            list.ask();
             self.reads.want_baseline(begun);
         }
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
@@ -55,9 +55,9 @@ impl OrderProtocol {
         let first = intent.first_sent().is_none();
         let Some(session) = intent.send(attempt.index, sent, midnight) else { return };
         if first {
-            let has_baseline = self.book.session(session).is_some_and(|book| {
+            let has_baseline = self.listed.session(session).is_some_and(|list| {
                 let fresh = |at| self.settings.is_fresh(at, intent.opened());
-                book.has_baseline && book.complete_at.is_some_and(fresh)
+                list.has_baseline() && list.complete_at().is_some_and(fresh)
             });
             intent.date(day, has_baseline);
         } else {
@@ -190,9 +190,9 @@ impl OrderProtocol {
         let key = intent.key().clone();
         // Identifiers may be used again: one of yesterday must not hide one of today, nor be taken for it.
         let claimed = if intent.day() == self.time.day() {
-            self.book.acknowledge(&order_id, attempt.intent, sent.seq, session, seen, self.time.now())
+            self.listed.acknowledge(&order_id, attempt.intent, sent.seq, session, seen, self.time.now())
         } else {
-            self.book.acknowledge_overnight(&order_id);
+            self.listed.acknowledge_overnight(&order_id);
             Claimed::Clean
         };
         if claimed == Claimed::Conflict {

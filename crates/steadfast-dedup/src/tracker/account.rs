@@ -16,10 +16,10 @@ use crate::{
     },
     settings::{Settings, policy::OrdersScope},
     tracker::{
-        halt::{Halt, Run},
+        halt::{Halt, HaltEpoch},
         joined::Refused,
         report::trace,
-        shared_protocol::{About, Effects, Monitor, State},
+        shared_protocol::{About, Effects, SharedProtocol, State},
         sync::Mutex,
         timekeeper::Timekeeper,
     },
@@ -42,7 +42,7 @@ pub(crate) struct Account {
     name: ext::Account,
     pub(crate) settings: Arc<Settings>,
     pub(crate) halt: Arc<Halt>,
-    monitor: Monitor,
+    shared: SharedProtocol,
     /// How the poller is started, once a request has shown the path to the list.
     starter: Mutex<Option<Starter>>,
     /// The `Authorization` of the latest order, for stacks without a layer that sets it.
@@ -68,9 +68,9 @@ impl Account {
         events: broadcast::Sender<OrderEvent>,
     ) -> Self {
         let time = Timekeeper::new(&settings);
-        let monitor = Monitor::new(OrderProtocol::new(settings.clone(), time.today()), time);
+        let shared = SharedProtocol::new(OrderProtocol::new(settings.clone(), time.today()), time);
         let (starter, authorization) = (Mutex::new(None), Mutex::new(None));
-        Self { name, settings, halt, monitor, starter, authorization, events, recorder: None }
+        Self { name, settings, halt, shared, starter, authorization, events, recorder: None }
     }
 
     pub(crate) fn name(&self) -> &ext::Account {
@@ -84,7 +84,7 @@ impl Account {
             *known = starter();
         }
         if known.is_some() {
-            self.monitor.look(|state| state.allow_poller());
+            self.shared.look(|state| state.allow_poller());
         }
         known.is_some()
     }
@@ -153,7 +153,7 @@ impl Account {
         self: &Arc<Self>,
         attempt: AttemptNo,
         in_time: bool,
-        run: Run,
+        run: HaltEpoch,
     ) -> Result<(), OrderRefused> {
         self.with(|state, now, effects| {
             // Apply the time first: its decisions must precede the question.
@@ -231,7 +231,7 @@ impl Account {
 
     /// Returns the verdict on the listed order whose name an unsent intent repeats, after it had been refused.
     pub(crate) fn displaced(&self, unsent: IntentNo) -> Option<Verdict> {
-        self.monitor.look(|state| {
+        self.shared.look(|state| {
             let holder = state.protocol.displaced_by(unsent)?;
             Some(state.protocol.verdict(holder))
         })
@@ -239,16 +239,16 @@ impl Account {
 
     /// True if the intent was refused without having been executed, and its caller is told so.
     pub(crate) fn is_refused(&self, intent: IntentNo) -> bool {
-        self.monitor.look(|state| state.protocol.is_refused(intent))
+        self.shared.look(|state| state.protocol.is_refused(intent))
     }
 
     /// Returns the status of the refusal that an intent ended with, and whether a list agrees with it.
     pub(crate) fn refusal(&self, intent: IntentNo) -> Option<(u16, bool)> {
-        self.monitor.look(|state| state.protocol.refusal(intent))
+        self.shared.look(|state| state.protocol.refusal(intent))
     }
 
     pub(crate) fn verdict(&self, intent: IntentNo) -> Verdict {
-        self.monitor.look(|state| state.protocol.verdict(intent))
+        self.shared.look(|state| state.protocol.verdict(intent))
     }
 
     /// Notes that the intent's caller is gone; true if an order of it may exist.
@@ -260,7 +260,7 @@ impl Account {
     }
 
     pub(crate) fn candidates(&self, intent: IntentNo) -> Vec<String> {
-        self.monitor.look(|state| state.protocol.candidates(intent))
+        self.shared.look(|state| state.protocol.candidates(intent))
     }
 
     /// Waits until the call that sends an intent has something to do.
@@ -275,7 +275,7 @@ impl Account {
 
     async fn verdict_when(&self, intent: IntentNo, wanted: impl Fn(&Verdict) -> bool + Unpin) -> Verdict {
         let about = About::Intent(intent);
-        self.monitor.wait(about, |state| Some(state.protocol.verdict(intent)).filter(&wanted)).await
+        self.shared.wait(about, |state| Some(state.protocol.verdict(intent)).filter(&wanted)).await
     }
 
     /// Waits while an equal order of a gone caller is in doubt, at most for the [twin
@@ -283,7 +283,7 @@ impl Account {
     ///
     /// Such a call is most likely a repetition by hand.
     pub(crate) async fn orphaned_twin(&self, order: &OrderRequest) -> Result<(), OrderRefused> {
-        let twin = || self.monitor.look(|state| state.protocol.orphaned_twin(order));
+        let twin = || self.shared.look(|state| state.protocol.orphaned_twin(order));
         let Some(mut found) = twin() else { return Ok(()) };
         let all_ended = async {
             loop {
@@ -299,16 +299,16 @@ impl Account {
 
     /// Returns the future's result, or `None` if it takes longer than this.
     pub(crate) async fn within<T>(&self, patience: Duration, future: impl Future<Output = T>) -> Option<T> {
-        let clock = self.monitor.clock();
+        let clock = self.shared.clock();
         clock.until(clock.now().saturating_add(patience), future).await
     }
 
     pub(crate) fn in_flight(&self) -> usize {
-        self.monitor.look(|state| state.protocol.in_flight())
+        self.shared.look(|state| state.protocol.in_flight())
     }
 
     pub(crate) fn in_doubt(&self) -> usize {
-        self.monitor.look(|state| state.protocol.in_doubt())
+        self.shared.look(|state| state.protocol.in_doubt())
     }
 
     /// Waits until nothing is in flight or in doubt, then lets the list be read for orders that it does not show yet.
@@ -334,11 +334,11 @@ impl Account {
 
     /// Notes that the tracker's last owner is gone: the poller ends when nothing is in doubt.
     pub(crate) fn disown(&self) {
-        self.monitor.disown();
+        self.shared.disown();
     }
 
     async fn until(&self, done: impl Fn(&OrderProtocol) -> bool + Unpin) {
-        self.monitor.wait(About::Change, |state| done(&state.protocol).then_some(())).await;
+        self.shared.wait(About::Change, |state| done(&state.protocol).then_some(())).await;
     }
 
     fn step(self: &Arc<Self>, event: Event) {
@@ -347,7 +347,7 @@ impl Account {
 
     /// Runs `action` under the lock, then carries out its effects.
     fn with<T>(self: &Arc<Self>, action: impl FnOnce(&mut State, Duration, &mut Effects) -> T) -> T {
-        let (result, aftermath) = self.monitor.enter(|state, now, effects| {
+        let (result, aftermath) = self.shared.enter(|state, now, effects| {
             let result = action(state, now, effects);
             state.let_go_of_tokens(now, effects);
             self.note_effects(&state.protocol, effects.as_slice());
@@ -363,7 +363,7 @@ impl Account {
         if aftermath.starts_poller {
             let starter = self.starter.lock().clone();
             if !starter.is_some_and(|start| start(Arc::clone(self))) {
-                self.monitor.poller_gone();
+                self.shared.poller_gone();
             }
         }
         result

@@ -10,7 +10,7 @@ pub(crate) struct Halt(AtomicU64);
 
 /// A time between two halts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run(u64);
+pub(crate) struct HaltEpoch(u64);
 
 impl Halt {
     pub(crate) fn halt(&self) {
@@ -22,13 +22,13 @@ impl Halt {
     }
 
     /// Returns the run that a request made now belongs to; `None` while everything is halted.
-    pub(crate) fn run(&self) -> Option<Run> {
+    pub(crate) fn run(&self) -> Option<HaltEpoch> {
         let turns = self.0.load(Ordering::SeqCst);
-        turns.is_multiple_of(2).then_some(Run(turns))
+        turns.is_multiple_of(2).then_some(HaltEpoch(turns))
     }
 
     /// True if requests of this run may leave.
-    pub(crate) fn permits(&self, run: Run) -> bool {
+    pub(crate) fn permits(&self, run: HaltEpoch) -> bool {
         self.run() == Some(run)
     }
 

@@ -126,7 +126,7 @@ impl Replay {
             let events = &mut replay.events;
             if !turned && entry.record.day().is_some_and(|day| day >= today) {
                 turned = true;
-                events.push(Event::EpochBegan(today));
+                events.push(Event::DayBegan(today));
             }
             match entry.record.clone() {
                 Record::Begun { attempt, day, name, order, .. } if day < yesterday => {
@@ -195,7 +195,7 @@ impl Replay {
             }
         }
         // The day first: orders lost on the one before are no longer in doubt.
-        replay.events.extend((!turned).then_some(Event::EpochBegan(today)));
+        replay.events.extend((!turned).then_some(Event::DayBegan(today)));
         replay.events.push(Event::Restarted);
         replay.left = others.into_values().map(|overdue| overdue.order).collect();
         replay

@@ -30,9 +30,9 @@ const DAY_ASKED_EVERY: Duration = Duration::from_secs(20);
 ///
 /// A waiter checks and leaves its waker under one lock; a step of the protocol takes the wakers that it concerns
 /// under the same lock. So no change falls between a check and the wait, and a dropped wait leaves nothing. Whether
-/// the poller must be started or woken is decided there, too. The monitor starts and reports nothing itself: its
-/// caller does that without the lock, so a model checker can run the monitor under every order of threads.
-pub(crate) struct Monitor {
+/// the poller must be started or woken is decided there, too. It starts and reports nothing itself: its
+/// caller does that without the lock, so a model checker can run it under every order of threads.
+pub(crate) struct SharedProtocol {
     clock: Clock,
     state: Mutex<State>,
 }
@@ -112,7 +112,7 @@ pub(crate) struct Aftermath {
     pub(crate) starts_poller: bool,
 }
 
-impl Monitor {
+impl SharedProtocol {
     pub(crate) fn new(protocol: OrderProtocol, time: Timekeeper) -> Self {
         let state = State {
             protocol,
@@ -224,7 +224,7 @@ impl Monitor {
     where
         F: FnMut(&mut State) -> Option<T> + Unpin,
     {
-        Wait { monitor: self, about, look, place: None }
+        Wait { shared: self, about, look, place: None }
     }
 
     /// Looks once; if it finds nothing, leaves the waker at `place` for this subject.
@@ -324,7 +324,7 @@ impl State {
 
 /// A wait for a change of the protocol. Dropping it has no effect.
 pub(crate) struct Wait<'a, F> {
-    monitor: &'a Monitor,
+    shared: &'a SharedProtocol,
     about: About,
     look: F,
     place: Option<u64>,
@@ -338,12 +338,12 @@ where
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         let this = &mut *self;
-        this.monitor.poll_wait(this.about, &mut this.place, cx, &mut this.look)
+        this.shared.poll_wait(this.about, &mut this.place, cx, &mut this.look)
     }
 }
 
 impl<F> Drop for Wait<'_, F> {
     fn drop(&mut self) {
-        self.monitor.stop_waiting(self.about, self.place);
+        self.shared.stop_waiting(self.about, self.place);
     }
 }

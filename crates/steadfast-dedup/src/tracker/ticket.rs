@@ -8,7 +8,7 @@ use steadfast_spec::Endpoint;
 
 use crate::{
     numbers::{IntentNo, ReadNo},
-    tracker::{account::Account, halt::Run},
+    tracker::{account::Account, halt::HaltEpoch},
 };
 
 /// Marks a request that the send guard must account for.
@@ -23,7 +23,7 @@ pub(crate) enum TicketFor {
         /// Set once, before the first send. A dropped call abandons it.
         intent: OnceLock<IntentNo>,
         /// The run in which it was asked for.
-        run: Run,
+        run: HaltEpoch,
     },
     /// A read of the order list.
     Read(ReadNo),
@@ -35,7 +35,7 @@ pub(crate) struct AnySession;
 
 impl Ticket {
     /// Returns the ticket of an order that was asked for in this run.
-    pub(crate) fn for_order(account: Arc<Account>, run: Run) -> Arc<Self> {
+    pub(crate) fn for_order(account: Arc<Account>, run: HaltEpoch) -> Arc<Self> {
         Arc::new(Self { account, purpose: TicketFor::Order { intent: OnceLock::new(), run } })
     }
 

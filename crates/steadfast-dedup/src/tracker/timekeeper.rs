@@ -95,8 +95,8 @@ impl Timekeeper {
             .into_iter()
             .chain(stepped)
             .chain(turned.then_some(Event::MidnightNear(near)))
-            .chain(corrected.map(Event::EpochCorrected))
-            .chain([Event::EpochBegan(self.day.day())])
+            .chain(corrected.map(Event::DayRenamed))
+            .chain([Event::DayBegan(self.day.day())])
     }
 
     /// Takes in a reading of the clocks.

@@ -236,7 +236,7 @@ async fn i07_a_wrong_claim_is_found() {
         );
         let mut older = records.iter().find(|record| record.order_id == "o2").unwrap().clone();
         older.order_id = "o0".into();
-        insert(run, lost, Event::Overheard { session: Session::default(), records: vec![older] });
+        insert(run, lost, Event::CallerList { session: Session::default(), records: vec![older] });
     })
     .await;
 }
@@ -363,7 +363,7 @@ async fn i17_an_absence_across_midnight_or_sessions_is_found() {
             run,
             |step| matches!(&step.event, Event::Closed { attempt, .. } if attempt.intent == RESENT),
         );
-        insert(run, lost, Event::EpochBegan(TradingDay(i64::MAX)));
+        insert(run, lost, Event::DayBegan(TradingDay(i64::MAX)));
     })
     .await;
     finds("I17", |run| {

@@ -89,14 +89,14 @@ pub(crate) fn i06_first_seen_is_written_once_at_completion(run: &Run) -> Result<
     for history in run.histories() {
         let mut seen = BTreeSet::new();
         for (at, step) in history.steps.iter().enumerate() {
-            if matches!(step.event, Event::EpochBegan(_)) && history.day_of(at) == at && at > 0 {
+            if matches!(step.event, Event::DayBegan(_)) && history.day_of(at) == at && at > 0 {
                 seen.clear();
             }
             for effect in &step.effects {
                 let Effect::Seen { order_ids, .. } = effect else { continue };
                 if !matches!(
                     step.event,
-                    Event::ReadPart { .. } | Event::ReadEnded { list: Ok(_), .. } | Event::Overheard { .. }
+                    Event::ReadPart { .. } | Event::ReadEnded { list: Ok(_), .. } | Event::CallerList { .. }
                 ) {
                     return Err(format!("{order_ids:?} were seen without a list"));
                 }

@@ -138,7 +138,7 @@ impl<'a> History<'a> {
                         .filter(|_| opened.get(read).is_none_or(|&opened| days[opened] == days[at]))
                         .map(|rest| [parts.remove(read).unwrap_or_default(), rest.clone()].concat()),
                 }),
-                Event::Overheard { records, .. } => {
+                Event::CallerList { records, .. } => {
                     reads.push(Read { started: None, ended: at, list: Some(records.clone()) });
                 }
                 _ => {}
@@ -316,10 +316,10 @@ fn days(steps: &[Step]) -> Vec<usize> {
     let (mut day, mut began) = (None, 0);
     let days = steps.iter().enumerate().map(|(at, step)| {
         // The day gets another number and continues.
-        if let Event::EpochCorrected(epoch) = step.event {
+        if let Event::DayRenamed(epoch) = step.event {
             day = Some(epoch);
         }
-        if let Event::EpochBegan(epoch) = step.event
+        if let Event::DayBegan(epoch) = step.event
             && day.replace(epoch).is_some_and(|day| day != epoch)
         {
             began = at;

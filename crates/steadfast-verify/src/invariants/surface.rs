@@ -58,7 +58,7 @@ pub(crate) fn i21_doubt_is_told_in_full(run: &Run) -> Result<(), String> {
 pub(crate) fn i22_accounts_share_nothing(run: &Run) -> Result<(), String> {
     for (number, steps) in run.accounts.iter().enumerate() {
         let epoch = steps.iter().find_map(|step| match step.event {
-            Event::EpochBegan(epoch) => Some(epoch),
+            Event::DayBegan(epoch) => Some(epoch),
             _ => None,
         });
         let mut registry = OrderProtocol::new(Arc::new(run.settings.clone()), epoch.unwrap_or(TradingDay(0)));

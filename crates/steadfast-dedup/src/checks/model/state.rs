@@ -86,10 +86,10 @@ impl World {
         }
         for (order, owner) in self.orders.iter().enumerate() {
             text.push(owner.map_or(249, |owner| u8::try_from(owner).unwrap()));
-            let (first_seen, owner, fresh) = self.protocol.listed().known(&order.to_string());
+            let (first_seen, owner, fresh) = self.protocol.listed_orders().known(&order.to_string());
             stamp(first_seen, &mut text);
             text.push(owner.map_or(248, |owner| u8::try_from(owner.0).unwrap()));
-            let shown = self.protocol.listed().shown_by(&order.to_string());
+            let shown = self.protocol.listed_orders().shown_by(&order.to_string());
             let shown = u8::from(shown.is_some_and(|session| session != Session::default()));
             text.push(shown * 4 + u8::from(fresh) * 2 + u8::from(self.flagged.contains(&order.to_string())));
             text.push(u8::from(self.of_new_session[order]));
@@ -138,7 +138,7 @@ impl World {
         let intents = || self.protocol.all_intents();
         let ended = intents().all(|(_, intent)| intent.finding().is_some() || *intent.phase() == Phase::Idle);
         let seen = (0..self.orders.len())
-            .all(|order| self.protocol.listed().known(&order.to_string()).0 > LogicalTime(0));
+            .all(|order| self.protocol.listed_orders().known(&order.to_string()).0 > LogicalTime(0));
         let served = self.served.iter().flatten().all(|served| *served != Served::Pending);
         if ended && seen && served && self.reads.is_empty() {
             // I10: listed orders are owned or flagged, except candidates that a caller was told of.

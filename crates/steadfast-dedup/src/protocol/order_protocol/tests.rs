@@ -144,7 +144,7 @@ impl Books {
 fn a_list_that_was_asked_for_on_the_day_before_gives_no_order_to_anybody() {
     let mut books = Books::new();
     let read = books.open_read(Purpose::Verification, session(0));
-    books.step(Event::EpochBegan(TradingDay(1)));
+    books.step(Event::DayBegan(TradingDay(1)));
     books.list(&[]);
     books.send(0, order("5"));
     books.lose(0, 0);
@@ -204,7 +204,7 @@ fn a_resend_that_comes_back_on_the_next_day_finds_none_of_that_days_orders() {
     books.look(&[]);
     assert_eq!(books.verdict(0), Verdict::Resend);
     books.send_again(0, 1);
-    books.step(Event::EpochBegan(TradingDay(1)));
+    books.step(Event::DayBegan(TradingDay(1)));
     books.answer(0, 1, Outcome::NotExecuted, Answer::Status(429));
     books.list(&[("todays", "")]);
     assert!(!matches!(books.verdict(0), Verdict::Recovered { .. }), "{:?}", books.verdict(0));
@@ -214,7 +214,7 @@ fn a_resend_that_comes_back_on_the_next_day_finds_none_of_that_days_orders() {
 fn an_order_of_yesterday_still_in_flight_may_own_one_of_today() {
     let mut books = Books::new();
     books.send(0, order("5"));
-    books.step(Event::EpochBegan(TradingDay(1)));
+    books.step(Event::DayBegan(TradingDay(1)));
     books.list(&[]);
     books.send(1, order("6"));
     books.lose(1, 0);
@@ -229,7 +229,7 @@ fn an_order_of_yesterday_still_in_flight_may_own_one_of_today() {
 fn an_order_that_was_answered_after_midnight_is_nobody_elses_and_proves_no_absence() {
     let mut books = Books::new();
     books.send(0, order("5"));
-    books.step(Event::EpochBegan(TradingDay(1)));
+    books.step(Event::DayBegan(TradingDay(1)));
     books.list(&[]);
     books.send(1, order("5"));
     books.lose(1, 0);
@@ -249,7 +249,7 @@ fn an_order_that_was_answered_after_midnight_is_nobody_elses_and_proves_no_absen
 fn an_order_that_was_answered_after_midnight_is_known_by_another_spelling() {
     let mut books = Books::new();
     books.send(0, order("5"));
-    books.step(Event::EpochBegan(TradingDay(1)));
+    books.step(Event::DayBegan(TradingDay(1)));
     books.list(&[]);
     books.send(1, order("5"));
     books.lose(1, 0);
@@ -270,7 +270,7 @@ fn what_was_lost_just_before_midnight_or_over_it_bars_equal_orders_from_being_re
         if settled {
             books.now += LATER;
         }
-        books.step(Event::EpochBegan(TradingDay(1)));
+        books.step(Event::DayBegan(TradingDay(1)));
         books.list(&[]);
         if !before {
             books.lose(0, 0);
@@ -290,7 +290,7 @@ fn what_was_lost_just_before_midnight_or_over_it_bars_equal_orders_from_being_re
             other => panic!("{before}, {settled}: {other:?}"),
         }
         // The next day is not affected.
-        books.step(Event::EpochBegan(TradingDay(2)));
+        books.step(Event::DayBegan(TradingDay(2)));
         books.list(&[]);
         books.send(2, order("5"));
         books.lose(2, 0);
@@ -544,7 +544,7 @@ fn each_order_of_ours_that_is_listed_otherwise_is_told_once() {
         [other],
         "it is none: the list says S; a price is told only if nothing was"
     );
-    books.step(Event::EpochBegan(TradingDay(1)));
+    books.step(Event::DayBegan(TradingDay(1)));
     assert_eq!(
         books.protocol.fidelity.of_lists(),
         ListFidelity::Unlike,

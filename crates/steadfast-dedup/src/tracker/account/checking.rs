@@ -19,7 +19,7 @@ pub(crate) struct Checked {
 impl Account {
     /// Returns the wait for the check of an intent's refusal, if one is due.
     pub(crate) fn check(self: &Arc<Self>, intent: IntentNo) -> Option<Checked> {
-        let awaited = self.monitor.look(|state| state.protocol.awaits_check(intent));
+        let awaited = self.shared.look(|state| state.protocol.awaits_check(intent));
         awaited.then(|| Checked { account: self.clone(), intent, place: None })
     }
 }
@@ -29,7 +29,7 @@ impl Future for Checked {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let Self { account, intent, place } = &mut *self;
-        account.monitor.poll_wait(About::Intent(*intent), place, cx, |state| {
+        account.shared.poll_wait(About::Intent(*intent), place, cx, |state| {
             (!state.protocol.awaits_check(*intent)).then_some(())
         })
     }
@@ -37,6 +37,6 @@ impl Future for Checked {
 
 impl Drop for Checked {
     fn drop(&mut self) {
-        self.account.monitor.stop_waiting(About::Intent(self.intent), self.place);
+        self.account.shared.stop_waiting(About::Intent(self.intent), self.place);
     }
 }

@@ -18,11 +18,11 @@ use crate::{
 
 impl Account {
     pub(crate) fn tally(&self) -> Tally {
-        self.monitor.look(|state| state.protocol.tally().clone())
+        self.shared.look(|state| state.protocol.tally().clone())
     }
 
     pub(crate) fn trace(&self) -> Vec<Step> {
-        self.monitor.look(|state| state.protocol.steps().to_vec())
+        self.shared.look(|state| state.protocol.steps().to_vec())
     }
 
     pub(crate) fn rule(self: &Arc<Self>, intent: IntentNo, ruling: Ruling) -> Result<(), InvalidRuling> {
@@ -36,24 +36,29 @@ impl Account {
 
     /// Waits for the lock, so that a send being decided now is recorded.
     pub(crate) fn pass_lock(&self) {
-        self.monitor.look(|_| ());
+        self.shared.look(|_| ());
     }
 
     /// Takes in a list that a caller read, if the day on which it was asked for still goes on.
-    pub(crate) fn overhear(self: &Arc<Self>, day: TradingDay, session: Session, records: Vec<OrderRecord>) {
+    pub(crate) fn take_caller_list(
+        self: &Arc<Self>,
+        day: TradingDay,
+        session: Session,
+        records: Vec<OrderRecord>,
+    ) {
         self.with(|state, now, effects| {
             // There may have been no order and no read today.
             state.tell_time(&self.settings, now, effects);
             if day != state.time.today() {
                 return;
             }
-            effects.extend(state.protocol.step(now, Event::Overheard { session, records }));
+            effects.extend(state.protocol.step(now, Event::CallerList { session, records }));
         });
     }
 
     /// Waits until an intent has its turn among others of its instrument and side.
     pub(crate) async fn turn(&self, intent: IntentNo) {
         let about = About::Intent(intent);
-        self.monitor.wait(about, |state| state.protocol.has_turn(intent).then_some(())).await;
+        self.shared.wait(about, |state| state.protocol.has_turn(intent).then_some(())).await;
     }
 }

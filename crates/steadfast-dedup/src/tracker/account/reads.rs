@@ -31,17 +31,17 @@ impl Account {
 
     /// Returns what the poller does next.
     pub(crate) fn plan(&self) -> Plan {
-        self.monitor.plan(|state| self.day_left(state))
+        self.shared.plan(|state| self.day_left(state))
     }
 
     /// Sleeps until `at`, or until something else is due.
     pub(crate) async fn sleep_until(&self, at: Duration) {
-        self.monitor.sleep_until(at).await;
+        self.shared.sleep_until(at).await;
     }
 
     /// Notes that the poller was dropped. The next step of any kind starts another one.
     pub(crate) fn poller_gone(&self) {
-        self.monitor.poller_gone();
+        self.shared.poller_gone();
     }
 
     /// Opens a read; returns its lane, and its token if that is not the current one.

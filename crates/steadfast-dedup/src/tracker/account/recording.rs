@@ -32,14 +32,14 @@ impl Account {
         recorder: Recorder,
         entries: impl IntoIterator<Item = &'a Entry>,
     ) -> (Vec<RecoveredOrder>, Vec<RecoveredOrder>) {
-        let now = self.monitor.clock().now();
+        let now = self.shared.clock().now();
         let entries: Vec<_> = entries.into_iter().collect();
-        let state = self.monitor.get_mut();
+        let state = self.shared.get_mut();
         let today = state.time.resume(entries.iter().filter_map(|entry| entry.record.day()).max());
         let replay = Replay::of(entries, today);
         state.resume(OrderProtocol::new(self.settings.clone(), replay.first), replay.next_intent);
         // Its history says which day it begins with.
-        state.protocol.step(now, Event::EpochBegan(replay.first));
+        state.protocol.step(now, Event::DayBegan(replay.first));
         for event in replay.events {
             // There are no listeners yet, and these events are in the journal already.
             state.protocol.step(now, event);

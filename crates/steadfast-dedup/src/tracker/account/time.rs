@@ -52,7 +52,7 @@ impl Account {
     /// the settings forbid that.
     pub(crate) fn check_day(&self) -> Result<(), OrderRefused> {
         let (ahead, disputed) = self
-            .monitor
+            .shared
             .look(|state| (state.time.is_journal_ahead(&self.settings), self.is_disputed(&state.protocol)));
         if disputed && self.settings.refuse_disputed_day {
             return Err(OrderRefused::DayDisputed);
@@ -81,7 +81,7 @@ impl Account {
     ) -> bool {
         let end = deadline.unwrap_or_else(|| Instant::now() + LONGEST_SETTLING);
         let is_settled =
-            || self.monitor.look(|state| state.time.is_confirmed() || !state.protocol.was_named_before(name));
+            || self.shared.look(|state| state.time.is_confirmed() || !state.protocol.was_named_before(name));
         loop {
             if is_settled() {
                 return true;
@@ -90,7 +90,7 @@ impl Account {
             // A date may also be missing because the answer came from a cache or was too slow.
             let is_left_to_the_clock =
                 |state: &mut State| state.protocol.knows_list() && state.time.is_left_to_the_clock();
-            if is_settled() || self.monitor.look(is_left_to_the_clock) {
+            if is_settled() || self.shared.look(is_left_to_the_clock) {
                 return true;
             }
             let next = Instant::now() + self.settings.read_spacing.max(SETTLING_PAUSE);
@@ -103,18 +103,18 @@ impl Account {
 
     /// Returns the order id that a name stood for on another day, if it was placed.
     pub(crate) fn placed_before(&self, name: &ext::IntentId) -> Option<String> {
-        self.monitor.look(|state| state.protocol.placed_before(name).map(ToString::to_string))
+        self.shared.look(|state| state.protocol.placed_before(name).map(ToString::to_string))
     }
 
     /// Takes in the `Date` of an answer to a request that was sent at `asked`.
     pub(crate) fn hear_date(self: &Arc<Self>, asked: &Moment, headers: &HeaderMap) {
         let now = self.settings.moment();
-        if self.monitor.look(|state| state.time.is_dated(&now)) || is_out_of_a_cache(headers) {
+        if self.shared.look(|state| state.time.is_dated(&now)) || is_out_of_a_cache(headers) {
             return;
         }
         let date = headers.get(header::DATE).and_then(|date| date.to_str().ok());
         let Some(date) = date.and_then(|date| httpdate::parse_http_date(date).ok()) else {
-            if !self.monitor.look(|state| state.time.is_undated()) {
+            if !self.shared.look(|state| state.time.is_undated()) {
                 self.with(|state, _, _| state.time.note_undated());
             }
             return;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::OrderTracker;
-use crate::tracker::halt::{Halt, Run};
+use crate::tracker::halt::{Halt, HaltEpoch};
 
 impl OrderTracker {
     /// Stops all new orders and changes of orders, in every account, until [`resume`](Self::resume).
@@ -51,7 +51,7 @@ impl OrderTracker {
     }
 
     /// Returns the run that a call made now belongs to; `None` while everything is halted.
-    pub(crate) fn run(&self) -> Option<Run> {
+    pub(crate) fn run(&self) -> Option<HaltEpoch> {
         self.shared.halt.run()
     }
 

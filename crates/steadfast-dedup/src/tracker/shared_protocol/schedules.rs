@@ -1,6 +1,6 @@
-//! Runs the monitor, and the shell around it, under every order of threads that a model checker tries.
+//! Runs the shared protocol, and the shell around it, under every order of threads that a model checker tries.
 //!
-//! This file tests the monitor alone, with mistakes that the checker must find; `shell` tests the whole layer. A
+//! This file tests the shared protocol alone, with mistakes that the checker must find; `shell` tests the whole layer. A
 //! waiter that is never woken blocks its thread for good, which the checker reports as a deadlock.
 
 mod mistakes;
@@ -48,10 +48,10 @@ fn explore(times: usize, schedule: impl Fn() + Send + Sync + Clone + 'static) {
     eprintln!("figures: schedules={times} models=1");
 }
 
-/// The shared state of the threads of one schedule: a monitor, and a list that holds every order that was sent.
+/// The shared state of the threads of one schedule: a shared protocol, and a list that holds every order that was sent.
 struct World {
     mistake: Mistake,
-    monitor: Monitor,
+    shared: SharedProtocol,
     list: Vec<OrderRecord>,
     reading: AtomicBool,
     verdicts: AtomicU32,
@@ -64,10 +64,10 @@ impl World {
     fn new(mistake: Mistake) -> Arc<Self> {
         let settings = Arc::new(Settings::default());
         let time = Timekeeper::new(&settings);
-        let mut monitor = Monitor::new(OrderProtocol::new(settings.clone(), settings.today()), time);
+        let mut shared = SharedProtocol::new(OrderProtocol::new(settings.clone(), settings.today()), time);
         // The world starts the poller itself.
         if mistake != Mistake::StartsByHearsay {
-            monitor.get_mut().allow_poller();
+            shared.get_mut().allow_poller();
         }
         let record = |id: u32| {
             format!(r#"{{"orderId":"o{id}","symId":"S","qty":1,"side":"buy","type":"limit","limitPrice":5}}"#)
@@ -76,14 +76,14 @@ impl World {
         let list = format!(r#"{{"s":"ok","d":[{}]}}"#, records.join(","));
         let list = parse_order_list(list.as_bytes(), settings.record_names()).unwrap();
         let (reading, verdicts, told) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
-        Arc::new(Self { mistake, monitor, list, reading, verdicts, told })
+        Arc::new(Self { mistake, shared, list, reading, verdicts, told })
     }
 
     fn step(self: &Arc<Self>, event: Event) {
         let after = match self.mistake {
             Mistake::WakesBeforeItSteps => self.step_after_waking(event),
             Mistake::StartsByHearsay => self.step_and_start_later(event),
-            _ => self.monitor.enter(|state, now, out| self.take(state, now, event, out)).1,
+            _ => self.shared.enter(|state, now, out| self.take(state, now, event, out)).1,
         };
         if after.starts_poller {
             drop(future::spawn(Arc::clone(self).poll_list()));
@@ -105,18 +105,18 @@ impl World {
     async fn poll_list(self: Arc<Self>) {
         loop {
             if self.mistake == Mistake::EndsByHearsay
-                && self.monitor.look(|state| state.protocol.next_wake()).is_none()
+                && self.shared.look(|state| state.protocol.next_wake()).is_none()
             {
-                self.monitor.poller_gone();
+                self.shared.poller_gone();
                 return;
             }
-            match self.monitor.plan(|_| Duration::from_secs(3_600)) {
+            match self.shared.plan(|_| Duration::from_secs(3_600)) {
                 Plan::Read(purpose) => self.read(purpose).await,
                 Plan::Tick => self.step(Event::Tick),
                 Plan::SleepUntil(at) if self.mistake == Mistake::SleepsByAnOldPlan => {
-                    self.monitor.clock.until(at, self.wait_blindly(About::Plan)).await;
+                    self.shared.clock.until(at, self.wait_blindly(About::Plan)).await;
                 }
-                Plan::SleepUntil(at) => self.monitor.sleep_until(at).await,
+                Plan::SleepUntil(at) => self.shared.sleep_until(at).await,
                 Plan::End => return,
             }
         }
@@ -124,7 +124,7 @@ impl World {
 
     async fn read(self: &Arc<Self>, purpose: Purpose) {
         assert!(!self.reading.swap(true, SeqCst), "two pollers");
-        let read = self.monitor.look(|state| {
+        let read = self.shared.look(|state| {
             state.next_read += 1;
             ReadNo(state.next_read)
         });
@@ -139,7 +139,7 @@ impl World {
     async fn wait_blindly(&self, about: About) {
         let mut looked = false;
         let blind = |_: &mut State| std::mem::replace(&mut looked, true).then_some(());
-        self.monitor.wait(about, blind).await;
+        self.shared.wait(about, blind).await;
     }
 
     /// A call whose order was sent, and whose answer was lost.
@@ -156,11 +156,11 @@ impl World {
             |state: &mut State| Some(state.protocol.verdict(intent)).filter(|v| *v != Verdict::Pending);
         future::block_on(async {
             if self.mistake == Mistake::LooksBeforeItWaits {
-                while self.monitor.look(decided).is_none() {
+                while self.shared.look(decided).is_none() {
                     self.wait_blindly(About::Intent(intent)).await;
                 }
             }
-            self.monitor.wait(About::Intent(intent), decided).await
+            self.shared.wait(About::Intent(intent), decided).await
         });
         self.step(Event::Concluded(intent));
         self.told.fetch_add(1, SeqCst);
@@ -168,7 +168,7 @@ impl World {
 
     /// Checks what holds whenever the lock is free.
     fn check(&self) {
-        self.monitor.look(|state| {
+        self.shared.look(|state| {
             let next = state.protocol.next_wake();
             let sleeps = state.waiting.keys().any(|(about, _)| *about == About::Plan);
             match state.poller {
@@ -197,14 +197,14 @@ fn storm(mistake: Mistake) {
         }
         // Only while an order is in doubt: later events, such as a watch or a question for the day's end, would wake
         // a forgotten waiter.
-        if world.monitor.look(|state| state.protocol.in_doubt() > 0) {
+        if world.shared.look(|state| state.protocol.in_doubt() > 0) {
             pass_time(Duration::MAX);
         }
         thread::yield_now();
     }
     callers.into_iter().for_each(|caller| caller.join().unwrap());
     assert_eq!(world.verdicts.load(SeqCst), CALLERS, "one verdict for each order");
-    let left = world.monitor.look(|state| state.waiting.keys().any(|(about, _)| *about != About::Plan));
+    let left = world.shared.look(|state| state.waiting.keys().any(|(about, _)| *about != About::Plan));
     assert!(!left || mistake != Mistake::None, "nobody waits any more");
 }
 
@@ -225,7 +225,7 @@ fn a_dropped_wait_leaves_nothing() {
         let impatient = {
             let world = Arc::clone(&world);
             thread::spawn(move || {
-                let mut wait = world.monitor.wait(About::Intent(IntentNo(0)), |_: &mut State| None::<()>);
+                let mut wait = world.shared.wait(About::Intent(IntentNo(0)), |_: &mut State| None::<()>);
                 future::block_on(poll_fn(|cx| {
                     assert!(Pin::new(&mut wait).poll(cx).is_pending());
                     Poll::Ready(())
@@ -238,6 +238,6 @@ fn a_dropped_wait_leaves_nothing() {
         }
         patient.join().unwrap();
         impatient.join().unwrap();
-        assert!(world.monitor.look(|state| state.waiting.keys().all(|(about, _)| *about == About::Plan)));
+        assert!(world.shared.look(|state| state.waiting.keys().all(|(about, _)| *about == About::Plan)));
     });
 }

@@ -1,8 +1,8 @@
-//! Mistakes in the monitor that the checker must find: they show that it would find another one.
+//! Mistakes in the shared protocol that the checker must find: they show that it would find another one.
 
 use super::*;
 
-/// A mistake in a monitor.
+/// A mistake in a shared protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mistake {
     None,
@@ -21,29 +21,29 @@ pub(super) enum Mistake {
 impl World {
     pub(super) fn step_after_waking(&self, event: Event) -> Aftermath {
         let is_call = |about: &About| matches!(about, About::Intent(_));
-        let waiting = self.monitor.look(|state| {
+        let waiting = self.shared.look(|state| {
             let calls: Vec<_> = state.waiting.iter().filter(|((about, _), _)| is_call(about)).collect();
             calls.into_iter().map(|(_, waker)| waker.clone()).collect::<Vec<_>>()
         });
         waiting.into_iter().for_each(Waker::wake);
         let mut aside = BTreeMap::new();
-        let (_, after) = self.monitor.enter(|state, now, out| {
+        let (_, after) = self.shared.enter(|state, now, out| {
             aside = std::mem::take(&mut state.waiting);
             state.waiting = aside.extract_if(.., |(about, _), _| !is_call(about)).collect();
             self.take(state, now, event, out);
         });
-        self.monitor.look(|state| state.waiting.append(&mut aside));
+        self.shared.look(|state| state.waiting.append(&mut aside));
         after
     }
 
-    // This world's monitor may not start a poller, so it starts no poller itself.
+    // This world's shared protocol may not start a poller, so it starts no poller itself.
     pub(super) fn step_and_start_later(&self, event: Event) -> Aftermath {
-        let ((), after) = self.monitor.enter(|state, now, out| self.take(state, now, event, out));
+        let ((), after) = self.shared.enter(|state, now, out| self.take(state, now, event, out));
         let is_needed =
             |state: &mut State| state.poller == Poller::Absent && state.protocol.next_wake().is_some();
-        let needed = self.monitor.look(is_needed);
+        let needed = self.shared.look(is_needed);
         if needed {
-            self.monitor.look(|state| state.poller = Poller::Awake);
+            self.shared.look(|state| state.poller = Poller::Awake);
         }
         Aftermath { starts_poller: needed, ..after }
     }

@@ -1,0 +1,19 @@
+use std::sync::Arc;
+
+use steadfast_spec::OrderRecord;
+
+use crate::numbers::{LogicalTime, Session};
+
+/// A listed order that no intent owns yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Fresh {
+    pub(crate) order_id: Arc<str>,
+    pub(crate) first_seen: LogicalTime,
+    pub(crate) record: Arc<OrderRecord>,
+    /// The session whose list showed it first.
+    pub(crate) session: Session,
+    /// It was reported already, as a candidate or as too many.
+    pub(crate) flagged: bool,
+    /// It was reported as the order of a send taken for dead, so it belongs to no other intent.
+    pub(crate) late: bool,
+}
