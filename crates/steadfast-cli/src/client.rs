@@ -12,6 +12,7 @@ use crate::{
     account::{Account, Whose},
     exit::Failed,
     journal::{beside, refuse_other_account, with_advice, with_source},
+    limits::Limits,
     reach::reach,
     readable::hide_tokens_of,
     sends::{NotingJournal, Sends},
@@ -23,39 +24,48 @@ use crate::{
 pub(crate) async fn open(whose: Whose, journal: Option<PathBuf>, sends: &Sends) -> Result<Client, Failed> {
     let account = Account::read(whose).await?;
     let access = account.access().await?;
-    let client = create(account.base.clone(), access, journal, sends)?;
+    let limits = Limits::of(&account).begin();
+    let client = create(account.base.clone(), access, journal, limits, sends)?;
     hide_tokens_of(client.tokens());
     reach(&account.base).await?;
     Ok(client)
 }
 
-/// Creates a client. A journal belongs to one service, so that of another one is refused.
+/// Creates a client. A journal belongs to one service, so that of another one is refused. Without `limits` it begins
+/// with what the last run with the journal has spent.
 pub(crate) fn create(
     base: BaseUrl,
     access: Access,
     journal: Option<PathBuf>,
+    limits: Option<ZoneLimiter>,
     sends: &Sends,
 ) -> Result<Client, Failed> {
     let account = limit::Account::new(base.to_string());
     // A run's record is of one trading day, and the next run goes by the machine's clock.
     let safety = Settings::default().refuse_disputed_day(true);
-    let builder = Client::builder(base, access).paths(Paths::public());
+    let builder = Client::builder(base, access).paths(Paths::public()).account(account.clone());
     let builder = match journal {
         Some(path) => {
             refuse_other_account(&path, &account)?;
-            let limiter = limiter(&path)?;
+            let limiter = match limits {
+                Some(limiter) => limiter,
+                None => limiter(&path)?,
+            };
             let journal = FileJournal::open(path).map_err(|error| Failed::usage(with_advice(&error)))?;
             let journal = NotingJournal::new(journal, sends.clone());
-            builder.account(account).limiter(limiter).tracker(OrderTracker::journaled(safety, journal))
+            builder.limiter(limiter).tracker(OrderTracker::journaled(safety, journal))
         }
-        None => builder.order_safety(safety),
+        None => match limits {
+            Some(limiter) => builder.limiter(limiter).order_safety(safety),
+            None => builder.order_safety(safety),
+        },
     };
     let invalid =
         |error: InvalidClient| Failed::usage(format_args!("{}; nothing was sent", with_source(&error)));
     builder.build().map_err(invalid)
 }
 
-/// Returns limits that begin with what an earlier run has spent, because the gateway counts both together.
+/// Returns limits that begin with what an earlier run with this journal has spent.
 fn limiter(journal: &Path) -> Result<ZoneLimiter, Failed> {
     let kept = ColdStart::Journal(beside(journal, ".limits"));
     ZoneLimiter::builder().preset().cold_start(kept).build().map_err(|error| match error {

@@ -13,6 +13,7 @@ mod doctor;
 mod events;
 mod exit;
 mod journal;
+mod limits;
 mod login;
 mod orders;
 mod placement;

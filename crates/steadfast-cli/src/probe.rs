@@ -6,14 +6,18 @@ use http_body_util::Full;
 use steadfast::{
     BaseUrl, BoxError, Transport,
     auth::{AuthHeaderLayer, SkewEstimator, TokenSource},
+    ext::{self, Stamp},
+    limit::{self, RateLimitLayer},
     spec::Endpoint,
 };
+use tokio::time::Instant;
 use tower::{Layer, Service, ServiceExt};
 
 use crate::{
     account::{Account, store_failed},
     clock::wall,
     exit::Failed,
+    limits::{Limits, counted_as},
 };
 
 /// How long one probe may take.
@@ -23,6 +27,8 @@ const WITHIN: Duration = Duration::from_secs(10);
 pub(crate) struct Probe {
     base: BaseUrl,
     uri: http::Uri,
+    limits: Limits,
+    counted_as: limit::Account,
 }
 
 /// The result of a probe.
@@ -35,7 +41,9 @@ pub(crate) struct Probed {
 impl Probe {
     pub(crate) fn new(account: &Account) -> Result<Self, Failed> {
         let path = steadfast::Paths::default().of(Endpoint::Orders).unwrap_or_default().to_owned();
-        Ok(Self { base: account.base.clone(), uri: account.base.join(&path).map_err(Failed::usage)? })
+        let uri = account.base.join(&path).map_err(Failed::usage)?;
+        let (limits, counted_as) = (Limits::of(account), counted_as(account));
+        Ok(Self { base: account.base.clone(), uri, limits, counted_as })
     }
 
     pub(crate) async fn without_token(&self) -> Result<Probed, BoxError> {
@@ -46,7 +54,12 @@ impl Probe {
     pub(crate) async fn with_token(&self, source: &TokenSource) -> Result<Result<Probed, BoxError>, Failed> {
         let leaf = Transport::new().leaf::<Full<Bytes>>().map_err(Failed::error)?;
         let layer = AuthHeaderLayer::new(source.clone()).only_to(&self.base);
-        let probed = self.send(layer.layer(leaf)).await;
+        let counted = layer.layer(leaf);
+        // Held for this request alone: a login that follows may take minutes.
+        let probed = match self.limits.begin() {
+            Some(limiter) => self.send(RateLimitLayer::new(limiter).layer(counted)).await,
+            None => self.send(counted).await,
+        };
         let noted = match probed.as_ref().map(|probed| probed.status) {
             Ok(200 | 403) => source.note_accepted().await,
             Ok(401) => source.note_refused().await,
@@ -61,7 +74,9 @@ impl Probe {
         S: Service<Request<Full<Bytes>>, Response = Response<B>>,
         S::Error: Into<BoxError>,
     {
-        let request = Request::get(self.uri.clone()).body(Full::default())?;
+        let mut request = Request::get(self.uri.clone()).body(Full::default())?;
+        request.extensions_mut().insert(self.counted_as.clone());
+        ext::Deadline((Instant::now() + WITHIN).into_std()).put(request.extensions_mut());
         let sent = wall();
         let answer = tokio::time::timeout(WITHIN, service.oneshot(request));
         let response = answer.await?.map_err(Into::into)?;

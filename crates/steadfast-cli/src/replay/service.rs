@@ -38,7 +38,7 @@ impl Service {
         let own = arena.credentials.clone();
         let access = Access::token(own.api_key, own.access_token).map_err(Failed::error)?;
         let base = own.base_url.parse().map_err(Failed::error)?;
-        let client = client::create(base, access, journal, &sends)?;
+        let client = client::create(base, access, journal, None, &sends)?;
         Ok(Self { client, sends, user: None, arena: Some(arena) })
     }
 }

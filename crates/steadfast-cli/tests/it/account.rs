@@ -46,11 +46,21 @@ impl User {
         command
     }
 
-    /// Returns the numbers of successful and failed logins, as the service counts them.
-    pub(crate) async fn logins(&self) -> (u64, u64) {
+    /// Returns how many requests the service has answered with 429.
+    pub(crate) async fn refused(&self) -> u64 {
+        let state = self.state().await;
+        state["refusals"].as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum()
+    }
+
+    async fn state(&self) -> serde_json::Value {
         let admin = self.sandbox.fact("admin_url").strip_prefix("http://").unwrap();
         let (_, state) = exchange(admin, "/state", "", None).await;
-        let state: serde_json::Value = serde_json::from_str(&state).unwrap();
+        serde_json::from_str(&state).unwrap()
+    }
+
+    /// Returns the numbers of successful and failed logins, as the service counts them.
+    pub(crate) async fn logins(&self) -> (u64, u64) {
+        let state = self.state().await;
         (state["logins"]["succeeded"].as_u64().unwrap(), state["logins"]["failed"].as_u64().unwrap())
     }
 }

@@ -11,6 +11,8 @@ use tokio::{
 pub(crate) fn steadfast(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast"));
     command.args(args).kill_on_drop(true).stdin(Stdio::null());
+    // Not the state directory of the developer.
+    command.env("XDG_STATE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"));
     command
 }
 

@@ -26,6 +26,7 @@ mod resume;
 mod rows;
 mod ruling;
 mod sandbox;
+mod shared_limits;
 mod target;
 #[cfg(target_os = "linux")]
 mod terminal;
