@@ -1,6 +1,6 @@
 //! The fuzz targets, as plain functions that panic if a promise is broken.
 //!
-//! The fuzzer calls them with generated inputs (`cargo xtask fuzz envelope`); `cargo test` calls them with every file
+//! The fuzzer calls them with generated inputs (`fuzz/run 5 envelope`); `cargo test` calls them with every file
 //! of `corpus/`, and needs no fuzzer.
 
 mod envelope;

@@ -99,9 +99,3 @@ fn git(root: &Path, words: &[&str]) -> Option<String> {
     let text = output.status.success().then(|| String::from_utf8(output.stdout).ok())??;
     Some(text.trim().to_owned())
 }
-
-/// Returns the name if one of our crates has it.
-pub(crate) fn known_crate(name: &str) -> Result<String> {
-    ensure!(root().join("crates").join(name).is_dir(), "there is no such crate");
-    Ok(name.to_owned())
-}

@@ -6,21 +6,17 @@
 
 mod cargo;
 mod console;
-mod coverage;
 mod deep;
 mod evidence;
 mod examples;
 mod figures;
-mod fuzz;
 mod mutants;
-mod outage;
 mod plain;
 mod planted;
 mod process;
 mod programs;
 mod report;
 mod runner;
-mod soak;
 mod stopwatch;
 mod summary;
 mod tidy;
@@ -74,11 +70,8 @@ enum Verb {
     },
     Evidence(evidence::Args),
     Planted(planted::Args),
-    Mutants(mutants::Args),
-    Fuzz(fuzz::Args),
-    Soak(soak::Args),
-    Outage(outage::Args),
-    Coverage(coverage::Args),
+    /// A fixed sample of small changes to our own code, which its tests have to notice.
+    Mutants,
 }
 
 fn main() -> ExitCode {
@@ -111,11 +104,7 @@ fn run(verb: Verb) -> Result<Tally> {
         Verb::Ci { deep: true } => return prove(&workspace),
         Verb::Evidence(args) => return evidence::run(&workspace, &args),
         Verb::Planted(args) => return planted::run(&workspace, &args),
-        Verb::Mutants(args) => return mutants::run(&workspace, &args),
-        Verb::Fuzz(args) => return fuzz::run(&workspace, &args),
-        Verb::Soak(args) => return soak::run(&workspace, &args),
-        Verb::Outage(args) => return outage::run(&workspace, &args),
-        Verb::Coverage(args) => return coverage::run(&workspace, &args),
+        Verb::Mutants => return mutants::sample(&workspace, None, runner::echo),
     };
     console::say(format_args!("\n{summary}"));
     tell(&summary.failures());
@@ -170,13 +159,12 @@ mod tests {
         let is_understood =
             |line: &str| Line::try_parse_from(["xtask"].into_iter().chain(line.split(' '))).is_ok();
         let good = "ci --deep; test --install; bench --json limiter; sim --help; planted --only no-settle --json; \
-            evidence --only F7 --planted no-settle; mutants steadfast-limit --minutes 9; fuzz journal --minutes 2; \
-            soak --leak; outage --seconds 20,28 --times 1; coverage steadfast-limit";
+            evidence --only F7 --planted no-settle; mutants";
         for line in good.split("; ") {
             assert!(is_understood(line), "{line}");
         }
         let bad = "release; ci --install; tidy now; planted --only no-such-bug; evidence --only F99; \
-            evidence --planted no-settle; fuzz gone; fuzz --minutes 0; outage --seconds 1; outage --times 0";
+            evidence --planted no-settle; mutants steadfast-limit";
         for line in bad.split("; ") {
             assert!(!is_understood(line), "{line}");
         }

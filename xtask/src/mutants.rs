@@ -1,4 +1,5 @@
-//! Mutants: small changes to our own code, one at a time, that its tests have to notice.
+//! A sample of mutants: small changes to our own code, one at a time, that its tests have to notice. `cargo mutants -p CRATE`
+//! tries all of a crate, which takes hours.
 //!
 //! Each mutant meets the tests of its own crate. Those that no test can tell from the code are excluded in
 //! `.cargo/mutants.toml`, each with its reason.
@@ -10,16 +11,15 @@
 //! whatever names it is given.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 
-use crate::cargo::{CargoTool, known_crate};
+use crate::cargo::CargoTool;
 use crate::process::{self, Ending};
 use crate::report::Tally;
-use crate::runner::echo;
 use crate::stopwatch::Stopwatch;
 use crate::workspace::Workspace;
 
@@ -59,41 +59,41 @@ const CASES: &str = "32";
 /// What is left for the sample if the tool's own build took all of the time.
 const LEAST: Duration = Duration::from_secs(120);
 
-/// Small changes to our own code, one at a time, that its tests have to notice: a fixed sample, or those of one crate.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    /// Every mutant of this crate, which takes hours.
-    #[arg(value_parser = known_crate)]
-    package: Option<String>,
-    /// As many of them, in any order, as so many minutes allow.
-    #[arg(long, value_name = "N", requires = "package", value_parser = clap::value_parser!(u64).range(1..))]
-    minutes: Option<u64>,
-}
-
-/// Tries mutants; each is one check.
-pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Tally> {
-    let Some(package) = &args.package else { return sample(workspace, None, echo) };
-    let mutants = Mutants::of(workspace, package, vec![package])?;
-    // Any order, so that what the time allows is a fair part.
-    let which = ["--shuffle", "--minimum-test-timeout", "30", "--timeout-multiplier", "2"];
-    mutants.run(&which, &[], args.minutes.map(|minutes| Duration::from_secs(60 * minutes)), &mut echo)
-}
-
 /// Tries the sample, and shows its figures to `each`. What does not fit into the time is left out.
+///
+/// Passed are the caught, failed the missed; what does not compile is neither.
 pub(crate) fn sample(
     workspace: &Workspace,
     time_box: Option<Duration>,
     mut each: impl FnMut(&str),
 ) -> Result<Tally> {
     let clock = Stopwatch::start();
-    let mutants = Mutants::of(workspace, "sample", sampled())?;
+    let mut command = Command::new(TOOL.ready(workspace)?);
     let left = time_box.map(|limit| limit.saturating_sub(clock.elapsed()).max(LEAST));
+    let folder = workspace.target.join("mutants/sample");
+    fs::create_dir_all(&folder)?;
+    command.current_dir(&workspace.root).args(["mutants", "--colors", "never"]);
+    command.args(sampled().iter().flat_map(|package| ["--package", package]));
     // That the tests pass without a mutant is what the plain stages say.
-    let mut which = vec!["--baseline", "skip", "--timeout", PATIENCE];
+    command.args(["--baseline", "skip", "--timeout", PATIENCE]);
+    command.args(SAMPLE.iter().flat_map(|(file, _)| ["--file", file]));
     let names: Vec<String> = SAMPLE.iter().map(|(_, name)| literally(name)).collect();
-    which.extend(SAMPLE.iter().flat_map(|(file, _)| ["--file", file]));
-    which.extend(names.iter().flat_map(|name| ["--re", name]));
-    let tally = mutants.run(&which, SKIPPED, left, &mut each)?;
+    command.args(names.iter().flat_map(|name| ["--re", name]));
+    command.arg("--output").arg(&folder).args(["--annotations", "none", "--caught"]);
+    // All but the doc tests: those are one program each, and would be built for each mutant.
+    command.args(["--", "--tests"]).args(SKIPPED).env("PROPTEST_CASES", CASES);
+    // What a crate depends on is built once, with the plain tests, and not again in each copy of the tree.
+    command.env("CARGO_TARGET_DIR", workspace.target.join("mutants/build"));
+    command.env("CARGO_BUILD_BUILD_DIR", &workspace.target).env("CARGO_INCREMENTAL", "1");
+    let ending = process::stream(&mut command, left, |_, line| each(line))?;
+    let found = folder.join("mutants.out");
+    let why = ending.failure().unwrap_or_default();
+    ensure!(found.is_dir(), "cargo-mutants tried nothing: {why}");
+    let passed = lines(&found, "caught")? + lines(&found, "timeout")?;
+    let tally = Tally { passed, failed: lines(&found, "missed")? };
+    // Its exit code tells a missed mutant from one that ran into its time limit; the lists do so, too.
+    let over_time = matches!(ending, Ending::OverTime(_));
+    ensure!(tally.total() > 0 || over_time, "no mutant was tried: {why}");
     each(&format!("figures: mutants={} caught={}", tally.total(), tally.passed));
     Ok(tally)
 }
@@ -109,61 +109,6 @@ fn sampled() -> Vec<&'static str> {
 fn literally(text: &str) -> String {
     let means_itself = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '<' | '>');
     text.chars().flat_map(|c| (!means_itself(c)).then_some('\\').into_iter().chain([c])).collect()
-}
-
-/// The mutants of one crate or of a few.
-struct Mutants<'a> {
-    workspace: &'a Workspace,
-    name: &'a str,
-    packages: Vec<&'a str>,
-    program: PathBuf,
-}
-
-impl<'a> Mutants<'a> {
-    fn of(workspace: &'a Workspace, name: &'a str, packages: Vec<&'a str>) -> Result<Self> {
-        Ok(Self { workspace, name, packages, program: TOOL.ready(workspace)? })
-    }
-
-    fn command(&self) -> Command {
-        let mut command = Command::new(&self.program);
-        command.current_dir(&self.workspace.root).args(["mutants", "--colors", "never"]);
-        command.args(self.packages.iter().flat_map(|package| ["--package", package]));
-        command
-    }
-
-    /// Runs those that `which` chooses. Passed are the caught, failed the missed; what does not compile is neither.
-    fn run(
-        &self,
-        which: &[&str],
-        skipped: &[&str],
-        time_box: Option<Duration>,
-        say: &mut dyn FnMut(&str),
-    ) -> Result<Tally> {
-        let folder = self.workspace.target.join("mutants").join(self.name);
-        fs::create_dir_all(&folder)?;
-        let mut command = self.command();
-        command.args(which).arg("--output").arg(&folder).args(["--annotations", "none", "--caught"]);
-        // All but the doc tests: those are one program each, and would be built for each mutant.
-        command.args(["--", "--tests"]).args(skipped);
-        if !skipped.is_empty() {
-            command.env("PROPTEST_CASES", CASES);
-        }
-        // What a crate depends on is built once, with the plain tests, and not again in each copy of the tree.
-        command.env("CARGO_TARGET_DIR", self.workspace.target.join("mutants/build"));
-        command.env("CARGO_BUILD_BUILD_DIR", &self.workspace.target).env("CARGO_INCREMENTAL", "1");
-        let ending = process::stream(&mut command, time_box, |_, line| say(line))?;
-        let found = folder.join("mutants.out");
-        if !found.is_dir() {
-            bail!("cargo-mutants tried nothing: {}", ending.failure().unwrap_or_default());
-        }
-        let passed = lines(&found, "caught")? + lines(&found, "timeout")?;
-        let tally = Tally { passed, failed: lines(&found, "missed")? };
-        // Its exit code tells a missed mutant from one that ran into its time limit; the lists do so, too.
-        let over_time = matches!(ending, Ending::OverTime(_));
-        let why = ending.failure().unwrap_or_default();
-        ensure!(tally.total() > 0 || over_time, "no mutant was tried ({}): {why}", self.name);
-        Ok(tally)
-    }
 }
 
 fn lines(folder: &Path, list: &str) -> Result<u64> {

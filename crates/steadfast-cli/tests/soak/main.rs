@@ -2,7 +2,8 @@
 //! may grow.
 //!
 //! A plain run takes some seconds of real time, because only the system knows what a process holds.
-//! `cargo xtask soak --minutes N` is the long run. A client that keeps what it should release must be found.
+//! `STEADFAST_SOAK_MINUTES=30 cargo test --profile deep -p steadfast-cli --test soak` is a long run. A client that keeps what
+//! it should release must be found.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 

@@ -1,9 +1,9 @@
 //! Whole clients at their defaults, in outages in the middle of an order: how many orders exist in the end, and what
 //! the callers were told.
 //!
-//! A plain test runs two short outages. `cargo xtask outage` runs outages around the attempt timeout and beyond, over
-//! plain TCP and TLS, with processes that survive and processes that are killed in the outage and followed by another
-//! one.
+//! A plain test runs two short outages. With `STEADFAST_OUTAGE_CAMPAIGN` (lengths in seconds, and how often: `20,90;5`) it
+//! runs outages around the attempt timeout and beyond, over plain TCP and TLS, with processes that survive and processes
+//! that are killed in the outage and followed by another one.
 
 use std::{
     collections::BTreeMap, env, future::pending, net::IpAddr, path::Path, process::Stdio, time::Duration,

@@ -2,7 +2,7 @@
 //!
 //! Each test runs itself again in a network of its own (`unshare --net`), takes the loopback device down in the middle
 //! of an order, and up again. The kernel then sends its unsent data, and the gateway notes everything that arrives.
-//! `cargo xtask outage` runs the long campaign: whole clients at their defaults, and outages of 20 s to 90 s.
+//! `STEADFAST_OUTAGE_CAMPAIGN` makes the campaign a long one: whole clients at their defaults, and outages of 20 s to 90 s.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 #![allow(clippy::print_stdout, reason = "a test that cannot run says why")]
