@@ -20,7 +20,6 @@ mod runner;
 mod stopwatch;
 mod summary;
 mod tidy;
-mod tools;
 mod workspace;
 
 use std::process::ExitCode;
@@ -42,12 +41,6 @@ struct Line {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Everything needed to trust this build: the plain stages, with the system tools that tests start.
-    Test {
-        /// Installs missing system tools with apt-get.
-        #[arg(long)]
-        install: bool,
-    },
     /// The plain stages: format, tidy, licences, build, tests, doc tests, examples, lints, docs.
     Ci {
         /// The deep stages only: models, storms, crashes, simulations, planted bugs, counts.
@@ -96,10 +89,6 @@ fn run(verb: Verb) -> Result<Tally> {
     let summary = match verb {
         Verb::Bench { .. } | Verb::Sim { .. } => return Ok(Tally::default()),
         Verb::Tidy => return tidy::run(&workspace),
-        Verb::Test { install } => {
-            tools::ensure(&workspace, install)?;
-            plain::run_all(&workspace)
-        }
         Verb::Ci { deep: false } => plain::run_all(&workspace),
         Verb::Ci { deep: true } => return prove(&workspace),
         Verb::Evidence(args) => return evidence::run(&workspace, &args),
@@ -158,7 +147,7 @@ mod tests {
         Line::command().debug_assert();
         let is_understood =
             |line: &str| Line::try_parse_from(["xtask"].into_iter().chain(line.split(' '))).is_ok();
-        let good = "ci --deep; test --install; bench --json limiter; sim --help; planted --only no-settle --json; \
+        let good = "ci; ci --deep; bench --json limiter; sim --help; planted --only no-settle --json; \
             evidence --only F7 --planted no-settle; mutants";
         for line in good.split("; ") {
             assert!(is_understood(line), "{line}");

@@ -2,7 +2,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::cargo::cargo;
 
@@ -24,7 +23,6 @@ pub(crate) struct Member {
     manifest_path: PathBuf,
     pub(crate) dependencies: Vec<Dependency>,
     pub(crate) targets: Vec<Target>,
-    metadata: Value,
 }
 
 /// A dependency of a member on anything.
@@ -69,12 +67,6 @@ impl Member {
         self.manifest_path.starts_with(folder)
     }
 
-    /// The programs that its tests start: `system-tools` under `[package.metadata.xtask]`.
-    pub(crate) fn system_tools(&self) -> impl Iterator<Item = &str> {
-        let tools = self.metadata.pointer("/xtask/system-tools").and_then(Value::as_array);
-        tools.into_iter().flatten().filter_map(Value::as_str)
-    }
-
     pub(crate) fn examples(&self) -> impl Iterator<Item = &Target> {
         self.targets.iter().filter(|target| target.kind.iter().any(|kind| kind == "example"))
     }
@@ -83,13 +75,12 @@ impl Member {
 #[cfg(test)]
 impl Member {
     /// A member of the workspace at `/repo`.
-    pub(crate) fn of(name: &str, folder: &str, dependencies: Vec<Dependency>, tools: &[&str]) -> Self {
+    pub(crate) fn of(name: &str, folder: &str, dependencies: Vec<Dependency>) -> Self {
         Self {
             name: name.to_owned(),
             manifest_path: Path::new("/repo").join(folder).join("Cargo.toml"),
             dependencies,
             targets: Vec::new(),
-            metadata: serde_json::json!({ "xtask": { "system-tools": tools } }),
         }
     }
 }

@@ -84,7 +84,7 @@ mod tests {
     fn found(name: &str, folder: &str, on: &str, kind: Option<&str>) -> Vec<String> {
         let path = on.starts_with("steadfast").then(|| "/repo/crates".into());
         let edge = Dependency { name: on.to_owned(), kind: kind.map(str::to_owned), path };
-        let member = Member::of(name, folder, vec![edge], &[]);
+        let member = Member::of(name, folder, vec![edge]);
         check(&Workspace { root: "/repo".into(), target: "/repo/target".into(), members: vec![member] })
     }
 
