@@ -194,7 +194,10 @@ mod tests {
         );
         let order = OrderRefused::InvalidOrder(OrderRequest::from_fields([]).unwrap_err());
         assert!(format!("{order:?}").starts_with("order breaks a rule: "), "{order:?}");
-        assert_eq!(format!("{:?}", crate::InvalidRuling::UnknownIntent), "order is not known");
+        assert_eq!(
+            format!("{:?}", crate::protocol::ruling::InvalidRuling::UnknownIntent),
+            "order is not known"
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
-use crate::{
+use crate::settings::{
     Settings,
-    settings::policy::{AccountMode, Baseline, KeyPolicy, ListShows, OrdersScope, ResendPolicy, VerifyOn},
+    policy::{AccountMode, Baseline, KeyPolicy, ListShows, OrdersScope, ResendPolicy, VerifyOn},
 };
 
 impl Settings {

@@ -14,7 +14,13 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::*;
-use crate::{DedupLayer, GuardedBody, OrderEvent, OrderTracker, ResendPolicy, SendGuardLayer};
+use crate::{
+    guard::{guarded_body::GuardedBody, send_guard::SendGuardLayer},
+    place::layer::DedupLayer,
+    protocol::event::OrderEvent,
+    settings::policy::ResendPolicy,
+    tracker::order_tracker::OrderTracker,
+};
 
 /// The gateway and the requests it got.
 #[derive(Default)]
@@ -188,9 +194,9 @@ fn day(settings: Settings, patience: &'static [fn() -> u32]) {
 
 /// Returns the order's number from any kind of answer.
 fn order_id<B>(response: Response<B>) -> String {
-    let resolution = response.extensions().get::<crate::Resolution>();
+    let resolution = response.extensions().get::<crate::protocol::resolution::Resolution>();
     match (resolution, Outcome::of(response.extensions())) {
-        (Some(crate::Resolution::Recovered { order_id, .. }), _) => order_id.clone(),
+        (Some(crate::protocol::resolution::Resolution::Recovered { order_id, .. }), _) => order_id.clone(),
         (_, Some(Outcome::Accepted { order_id: Some(order_id) })) => order_id.to_string(),
         other => panic!("no order in {other:?}"),
     }
