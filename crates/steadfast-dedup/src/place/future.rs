@@ -13,7 +13,7 @@ use steadfast_call::BoxError;
 use tower_service::Service;
 
 use crate::{
-    place::{body::ResponseBody, observe::Listener, place_call::Answered},
+    place::{answer::Answered, body::ResponseBody, observe::Listener},
     tracker::{sync::Tasks, ticket::Ticket},
 };
 

@@ -15,10 +15,8 @@ use tower_service::Service;
 use crate::{
     error::OrderRefused,
     place::{
-        body::ResponseBody,
-        future::ResponseFuture,
-        observe::Listener,
-        place_call::{Answered, PlaceCall},
+        answer::Answered, body::ResponseBody, future::ResponseFuture, observe::Listener,
+        place_call::PlaceCall,
     },
     tracker::{
         account::Account,

@@ -1,0 +1,223 @@
+use std::{future::poll_fn, sync::Arc};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use steadfast_call::{
+    BoxError, Failure, Outcome, Spare,
+    ext::{self, Stamp},
+    find_cause,
+};
+use tokio::time::Instant;
+use tower_service::Service;
+
+use crate::{
+    error::{NotRepeated, OrderRefused},
+    guard::send_guard::outcome_of_order,
+    numbers::IntentNo,
+    place::{
+        answer::{Answer, Answered, in_doubt, joined, synthesized},
+        body::ResponseBody,
+        deadline::{deadline, within},
+    },
+    protocol::resolution::{Reason, Resolution, Unresolved, Verdict},
+    tracker::{
+        halt::HaltEpoch,
+        ticket::{AnySession, Ticket},
+    },
+};
+
+/// Sends one intent, as often as it may be sent.
+pub(crate) struct PlaceLoop<'a, S> {
+    ticket: &'a Arc<Ticket>,
+    service: &'a mut S,
+    form: Bytes,
+    intent: IntentNo,
+    run: HaltEpoch,
+}
+
+impl<'a, S> PlaceLoop<'a, S> {
+    pub(crate) fn new(
+        ticket: &'a Arc<Ticket>,
+        service: &'a mut S,
+        form: Bytes,
+        intent: IntentNo,
+        run: HaltEpoch,
+    ) -> Self {
+        Self { ticket, service, form, intent, run }
+    }
+
+    pub(crate) async fn place<B, RB>(&mut self, request: Request<B>) -> Answered<RB>
+    where
+        S: Service<Request<B>, Response = Response<RB>>,
+        S::Error: Into<BoxError>,
+        B: From<Bytes> + Default,
+    {
+        let deadline = deadline(request.extensions());
+        let ticket = self.ticket;
+        let account = &ticket.account;
+        if within(deadline, account.turn(self.intent)).await.is_none() {
+            // An earlier call may have sent it under the same name.
+            let verdict = account.conclude(self.intent, false);
+            return self.unsent(Failure::refused(OrderRefused::KeyBusy).into(), verdict);
+        }
+        account.baseline().await;
+        self.checked(deadline).await;
+        if let Some(verdict) = account.displaced(self.intent) {
+            return joined(account, verdict).await;
+        }
+        let spare = Spare::of(&request);
+        let mut answer = self.send(request, SendKind::First).await;
+        // The token was renewed on the way: read the new session's list before the order leaves in it.
+        if let Err(error) = &answer
+            && matches!(find_cause(&**error), Some(OrderRefused::NewSession))
+        {
+            account.baseline().await;
+            self.checked(deadline).await;
+            answer = self.send(spare.clone().with(B::default()), SendKind::InNewSession).await;
+        }
+        // A list has shown it while it waited to leave.
+        if answer.is_err()
+            && let Some(verdict) = account.displaced(self.intent)
+        {
+            return joined(account, verdict).await;
+        }
+        // The usual end. Anything else needs the verdict.
+        if is_success(&answer) && account.conclude_acknowledged(self.intent) {
+            return answer.map(|response| response.map(ResponseBody::service));
+        }
+        // Its repeat did not leave. The caller is told of the refusal before it once a list agrees.
+        if answer.is_err() {
+            self.checked(deadline).await;
+        }
+        let (mut resent, mut doubted) = (false, false);
+        let mut verdict = account.conclude(self.intent, is_refused(&answer));
+        loop {
+            verdict = match verdict {
+                Verdict::Pending => {
+                    doubted = true;
+                    self.wait(deadline).await
+                }
+                // An unused grant lapses.
+                Verdict::Resend if !account.halt.permits(self.run) => account.conclude(self.intent, false),
+                Verdict::Resend => {
+                    let next = self.send(spare.clone().with(B::default()), SendKind::Again).await;
+                    let verdict = account.conclude(self.intent, false);
+                    // A resend that certainly placed nothing does not settle the send before it: unless the resend
+                    // was acknowledged, keep the first answer.
+                    if matches!(verdict, Verdict::Acknowledged { .. }) {
+                        answer = next;
+                        resent = true;
+                    }
+                    verdict
+                }
+                Verdict::Recovered { order_id, status } => {
+                    account.written().await;
+                    return Ok(synthesized(
+                        &order_id.clone(),
+                        "recovered",
+                        Resolution::Recovered { order_id, status },
+                    ));
+                }
+                Verdict::Unresolved(unresolved) => return in_doubt(answer, unresolved),
+                // An order that was in doubt and is forgotten may still exist.
+                Verdict::NotPlaced if doubted && !account.is_refused(self.intent) => {
+                    Verdict::Unresolved(Unresolved::new(Reason::EpochChanged, Vec::new()))
+                }
+                // A layer below withheld the answer.
+                Verdict::Acknowledged { order_id } if !is_success(&answer) => {
+                    let resolution = Resolution::Recovered { order_id: order_id.clone(), status: None };
+                    return Ok(synthesized(&order_id, "recovered", resolution));
+                }
+                Verdict::Acknowledged { .. } | Verdict::NotPlaced => {
+                    let answer = match answer {
+                        Err(error) => return self.unsent(error, verdict),
+                        answer => answer,
+                    };
+                    return answer.map(|mut response| {
+                        if resent {
+                            response.extensions_mut().insert(Resolution::Resent);
+                        }
+                        response.map(ResponseBody::service)
+                    });
+                }
+            };
+        }
+    }
+
+    /// Returns the error of a call whose last send did not leave. An earlier send that the service refused did leave.
+    fn unsent<RB>(&self, error: BoxError, verdict: Verdict) -> Answered<RB> {
+        Err(match (self.ticket.account.refusal(self.intent), verdict) {
+            (_, Verdict::Pending | Verdict::Resend) => {
+                self.ticket.account.abandon(self.intent);
+                return in_doubt(Err(error), Unresolved::new(Reason::Deadline, Vec::new()));
+            }
+            (_, Verdict::Unresolved(unresolved)) => return in_doubt(Err(error), unresolved),
+            (Some((_, false)), _) => {
+                return in_doubt(Err(error), Unresolved::new(Reason::Deadline, Vec::new()));
+            }
+            (Some((status, true)), _) => Failure::unexecuted(NotRepeated::new(status, error)).into(),
+            (None, _) => error,
+        })
+    }
+
+    /// Waits, without a permit, for the list that confirms a refusal. `SendGuard` holds back a send that comes too
+    /// early.
+    async fn checked(&mut self, deadline: Option<Instant>) {
+        if let Some(checked) = self.ticket.account.check(self.intent) {
+            within(deadline, checked).await;
+        }
+    }
+
+    /// Waits for a verdict or the caller's deadline. After the deadline the search goes on without the caller.
+    async fn wait(&mut self, deadline: Option<Instant>) -> Verdict {
+        if let Some(verdict) = within(deadline, self.ticket.account.decided(self.intent)).await {
+            return verdict;
+        }
+        self.ticket.account.abandon(self.intent);
+        Verdict::Unresolved(Unresolved::new(Reason::Deadline, self.ticket.account.candidates(self.intent)))
+    }
+
+    fn send<B, RB>(
+        &mut self,
+        mut request: Request<B>,
+        send: SendKind,
+    ) -> impl Future<Output = Answer<RB>> + use<'_, S, B, RB>
+    where
+        S: Service<Request<B>, Response = Response<RB>>,
+        S::Error: Into<BoxError>,
+        B: From<Bytes>,
+    {
+        *request.body_mut() = B::from(self.form.clone());
+        let extensions = request.extensions_mut();
+        ext::Ticket::new(self.ticket.clone()).put(extensions);
+        if send != SendKind::First {
+            extensions.insert(AnySession);
+        }
+        if send == SendKind::Again {
+            extensions.insert(ext::HeadOfLane);
+        }
+        let service = &mut *self.service;
+        async move {
+            poll_fn(|cx| service.poll_ready(cx)).await.map_err(Into::into)?;
+            service.call(request).await.map_err(Into::into)
+        }
+    }
+}
+
+/// Which send of an intent it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SendKind {
+    First,
+    /// The first send, repeated: it was held back because the session was new.
+    InNewSession,
+    /// After the order was found absent.
+    Again,
+}
+
+fn is_success<RB>(answer: &Answer<RB>) -> bool {
+    answer.as_ref().is_ok_and(|response| response.status().is_success())
+}
+
+fn is_refused<RB>(answer: &Answer<RB>) -> bool {
+    answer.as_ref().is_ok_and(|response| outcome_of_order(response) == Outcome::Rejected)
+}
