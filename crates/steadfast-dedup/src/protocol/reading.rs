@@ -277,13 +277,13 @@ impl OrderProtocol {
         match self.listed.check(session, start.seq, start.at, seen, self.settings.lateness) {
             ListCheck::Intact => {}
             ListCheck::Stale => {
-                self.tally.canary_fail += 1;
+                self.tally.fail_list();
                 self.suspect_resends(session, out);
                 self.note_fault(Fault::Failed);
                 return false;
             }
             ListCheck::Gone(order_id) => {
-                self.tally.canary_fail += 1;
+                self.tally.fail_list();
                 self.suspect_resends(session, out);
                 if self.listed.meet(session).lose_order() {
                     let order_id = order_id.to_string();

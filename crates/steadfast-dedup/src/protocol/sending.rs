@@ -61,7 +61,7 @@ impl OrderProtocol {
             });
             intent.date(day, has_baseline);
         } else {
-            self.tally.resent += 1;
+            self.tally.resend();
         }
         self.keys.send(intent.key(), attempt.intent, intent.order());
     }

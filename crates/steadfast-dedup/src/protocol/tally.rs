@@ -186,6 +186,16 @@ impl Tally {
         self.uncalibrated += other.uncalibrated;
     }
 
+    /// Counts a resend after a verified absence.
+    pub(crate) fn resend(&mut self) {
+        self.resent += 1;
+    }
+
+    /// Counts a list that lacks an order which it should hold.
+    pub(crate) fn fail_list(&mut self) {
+        self.canary_fail += 1;
+    }
+
     pub(crate) fn lose(&mut self, answer: Answer) {
         self.ambiguous[Cause::of(answer) as usize] += 1;
     }
