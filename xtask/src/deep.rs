@@ -28,7 +28,7 @@ use crate::{console, mutants};
 const CASES: &str = "10000";
 
 /// The tests in files of their own that some stage runs.
-const TESTS: &[&str] = &["it", "journal", "gateway", "kill", "memory", "secrets", "soak"];
+const TESTS: &[&str] = &["it", "journal", "gateway", "kill", "memory", "secrets", "soak", "traceability"];
 
 /// One stage.
 pub(crate) struct Deep {

@@ -21,6 +21,7 @@ pub(super) const TABLE: &[Deep] = &[
     Deep::new("identical", "ten thousand orders alike", 20, Tests("steadfast-dedup", "it", "k6_")),
     Deep::new("images", "crash images of the journal", 15, Tests("steadfast-dedup", "journal", "")),
     Deep::new("storms", "storms of faults", 15, Tests("steadfast", "it", "storm::")),
+    Deep::new("sentences", "sentences of the spec", 5, Tests("steadfast-spec", "traceability", "")),
     Deep::new("policy", "retry against its oracle", 10, Tests("steadfast-retry", "it", "oracle::")),
     Deep::new("restarts", "limits, drops and restarts", 15, Tests("steadfast-limit", "it", "")),
     Deep::new("threads", "every order of threads", 20, Schedules),
