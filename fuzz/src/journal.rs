@@ -95,7 +95,7 @@ fn recover(bytes: &[u8]) -> Option<Vec<Entry>> {
         unresolved(&found).into_iter().map(|order| (order.account, order.intent.0)).collect();
     let tracker = OrderTracker::journaled(Settings::default(), Known(Mutex::new(found.clone())));
     let told: BTreeSet<(Account, u64)> =
-        tracker.recovered().into_iter().map(|order| (order.account, order.intent.0)).collect();
+        tracker.recovered().unwrap_or_default().into_iter().map(|order| (order.account, order.intent.0)).collect();
     assert_eq!(listed, told, "{found:?}");
     Some(found)
 }

@@ -161,7 +161,8 @@ async fn verify(args: Verify) -> Result<(), Failed> {
         return Err(Failed::usage(format_args!("{}: no such file", journal.display())));
     }
     let client = client::open(args.account, Some(journal.clone()), &Sends::default()).await?;
-    let (count, bound) = (client.recovered().len(), Settings::default().verification_bound());
+    let (count, bound) =
+        (client.recovered().map_err(Failed::error)?.len(), Settings::default().verification_bound());
     if count > 0 {
         // Not yet resolved, so there is no result to show.
         print_note(format_args!("looking for orders in doubt: {count}; this may take {} s", bound.as_secs()));

@@ -59,7 +59,7 @@ pub use self::{
     disk::{Disk, DiskFile, FileSystem},
     durable::{Durable, Report},
     entry::{Entry, Record},
-    error::JournalError,
+    error::{JournalError, NoJournal},
     file::FileJournal,
     log::Log,
 };

@@ -161,21 +161,26 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`Error`] if the list cannot be addressed. An order that cannot be resolved is a verdict, not an error.
+    /// [`Error`] with the source [`NoJournal`](steadfast_dedup::journal::NoJournal) if there is no journal, because an
+    /// empty answer would look as if nothing were in doubt; or if the list cannot be addressed. An order that cannot be
+    /// resolved is a verdict, not an error.
     pub async fn recover(&self) -> Result<Vec<RecoveredOrder>, Error> {
         let pending = |order: &RecoveredOrder| order.verdict == Verdict::Pending;
-        if self.recovered().iter().any(pending) {
+        if self.recovered()?.iter().any(pending) {
             let mut request = self.request(&Operation::orders())?;
             request.extensions_mut().insert(Recover);
             self.raw(request).await?;
         }
-        Ok(self.recovered())
+        self.recovered()
     }
 
     /// Returns the orders that earlier processes left in doubt, and what is known of each so far.
-    #[must_use]
-    pub fn recovered(&self) -> Vec<RecoveredOrder> {
-        self.tracker.recovered()
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] with the source [`NoJournal`](steadfast_dedup::journal::NoJournal) if there is no journal.
+    pub fn recovered(&self) -> Result<Vec<RecoveredOrder>, Error> {
+        self.tracker.recovered().map_err(Error::invalid)
     }
 
     /// Returns the number of orders that are sent and not answered yet.

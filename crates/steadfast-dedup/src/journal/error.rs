@@ -87,6 +87,18 @@ pub enum JournalError {
     Poisoned,
 }
 
+/// There is no journal, so nothing is known of the orders of earlier processes. Some may be in doubt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoJournal;
+
+impl fmt::Display for NoJournal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("there is no journal, so nothing is known of the orders of earlier processes")
+    }
+}
+
+impl Error for NoJournal {}
+
 impl JournalError {
     pub(super) fn io(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();

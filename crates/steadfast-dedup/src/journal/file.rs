@@ -36,7 +36,7 @@ use super::{
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("orders.journal");
 /// let tracker = OrderTracker::journaled(Settings::default(), FileJournal::open(&path)?);
-/// assert!(tracker.recovered().is_empty(), "nothing was left in doubt");
+/// assert!(tracker.recovered()?.is_empty(), "nothing was left in doubt");
 /// assert!(FileJournal::open(&path).is_err(), "it is in use");
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use steadfast::{
-    Access, BaseUrl, Client, ErrorKind, Operation, OrderChange, Paths,
+    Access, BaseUrl, Client, ErrorKind, Operation, OrderChange, Outcome, Paths,
     deadline::DeadlineLayer,
+    dedup::{OrderTracker, Settings, journal::NoJournal},
     retry::{RetryPolicy, Schedule},
 };
 use steadfast_sandbox::Sandbox;
@@ -37,6 +38,22 @@ async fn c06_an_error_names_field_and_zone_in_one_line() {
     assert!(
         line.starts_with("request could not be sent in time: zone place_order admits the request only"),
         "{line}"
+    );
+}
+
+/// Regression: the answer was empty, so a program that had forgotten its journal took nothing for in doubt.
+#[tokio::test(start_paused = true)]
+async fn recovery_without_a_journal_is_an_error() {
+    let client = Answering::always(r#"{"s":"no-data","msg":"no-data"}"#).client();
+    for error in [client.recover().await.unwrap_err(), client.recovered().unwrap_err()] {
+        assert_eq!((error.kind(), error.outcome()), (ErrorKind::InvalidRequest, &Outcome::NotSent));
+        let source = std::error::Error::source(&error).unwrap();
+        assert!(source.is::<NoJournal>(), "{error:?}");
+    }
+    let tracker = OrderTracker::new(Settings::default());
+    assert_eq!(
+        (tracker.recovered().unwrap_err(), tracker.recover().await.unwrap_err()),
+        (NoJournal, NoJournal)
     );
 }
 

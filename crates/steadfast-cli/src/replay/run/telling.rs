@@ -78,7 +78,8 @@ impl Replay {
 
     /// Reports orders that an earlier run left in doubt and that have no row in this file.
     pub(super) fn report_leftovers(&mut self) {
-        let recovered = self.client.recovered();
+        // A run without a journal knows of no earlier one.
+        let recovered = self.client.recovered().unwrap_or_default();
         let rows: BTreeSet<&str> = self.sent.iter().map(|name| name.trim_end_matches("-again")).collect();
         let mut notes = Vec::new();
         for order in known::unknown(&recovered) {

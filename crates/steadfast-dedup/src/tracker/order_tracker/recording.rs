@@ -10,7 +10,7 @@ use tokio::sync::broadcast;
 
 use super::{EVENTS, OrderTracker, Shared};
 use crate::{
-    journal::{Entry, Journal, Recorder},
+    journal::{Entry, Journal, NoJournal, Recorder},
     protocol::event::OrderEvent,
     settings::Settings,
     tracker::{account::Account, halt::Halt, recovery::RecoveredOrder, sync::Mutex},
@@ -93,25 +93,31 @@ impl OrderTracker {
     }
 
     /// Returns the orders that earlier processes left in doubt, with their present verdicts.
-    #[must_use]
-    pub fn recovered(&self) -> Vec<RecoveredOrder> {
-        let Some(written) = &self.shared.written else { return Vec::new() };
+    ///
+    /// # Errors
+    ///
+    /// [`NoJournal`]: without one, an empty answer would look as if nothing were in doubt.
+    pub fn recovered(&self) -> Result<Vec<RecoveredOrder>, NoJournal> {
+        let written = self.shared.written.as_ref().ok_or(NoJournal)?;
         let looked_for = written.in_doubt.iter().map(|(account, order)| {
             let verdict = account.recovered_now(order.intent);
             RecoveredOrder { verdict, ..order.clone() }
         });
-        written.left.iter().cloned().chain(looked_for).collect()
+        Ok(written.left.iter().cloned().chain(looked_for).collect())
     }
 
     /// Waits until every order that earlier processes left in doubt is decided, then returns them.
     ///
     /// The list must be read meanwhile: a request marked with [`Recover`](crate::Recover), or any order of the
     /// account, shows the path to it.
-    pub async fn recover(&self) -> Vec<RecoveredOrder> {
-        if let Some(written) = &self.shared.written {
-            for (account, order) in &written.in_doubt {
-                account.recovered(order.intent).await;
-            }
+    ///
+    /// # Errors
+    ///
+    /// [`NoJournal`], as for [`recovered`](Self::recovered).
+    pub async fn recover(&self) -> Result<Vec<RecoveredOrder>, NoJournal> {
+        let written = self.shared.written.as_ref().ok_or(NoJournal)?;
+        for (account, order) in &written.in_doubt {
+            account.recovered(order.intent).await;
         }
         self.recovered()
     }

@@ -161,7 +161,7 @@ impl Ours {
         request.extensions_mut().insert(Recover);
         // The result of the call does not matter, only what is known after it.
         drop(timeout(LONGEST_RECOVERY, self.call(request)).await);
-        let recovered = self.tracker.recovered().into_iter();
+        let recovered = self.tracker.recovered().unwrap_or_default().into_iter();
         let told = recovered.filter_map(|order| {
             let number = intent_number(order.name?.as_str())?;
             let told = match order.verdict {
