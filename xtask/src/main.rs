@@ -8,7 +8,6 @@ mod cargo;
 mod console;
 mod deep;
 mod evidence;
-mod examples;
 mod figures;
 mod mutants;
 mod plain;
@@ -41,7 +40,7 @@ struct Line {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// The plain stages: format, tidy, licences, build, tests, doc tests, examples, lints, docs.
+    /// The plain stages: format, tidy, licences, build, tests, doc tests, lints, docs.
     Ci {
         /// The deep stages only: models, storms, crashes, simulations, planted bugs, counts.
         #[arg(long)]

@@ -125,7 +125,8 @@ mod tests {
     #[test]
     fn the_sample_is_of_crates_that_exist_and_stays_small() {
         let workspace = Workspace::load(&cargo::root()).unwrap();
-        assert!(sampled().iter().all(|package| workspace.member(package).is_ok()));
+        let is_member = |package: &&str| workspace.members.iter().any(|member| member.name == **package);
+        assert!(sampled().iter().all(is_member));
         assert!(SAMPLE.iter().all(|(file, _)| workspace.root.join(file).is_file()));
         assert!(SAMPLE.is_sorted() && (8..=15).contains(&SAMPLE.len()));
     }

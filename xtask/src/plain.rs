@@ -10,7 +10,7 @@ use crate::report::{Report, Verdict};
 use crate::runner::{self, echo};
 use crate::summary::{Row, Summary};
 use crate::workspace::Workspace;
-use crate::{console, examples, tidy};
+use crate::{console, tidy};
 
 /// One step: its name, whether it would only repeat the compiler's errors if the build failed, and what it does.
 type Stage = (&'static str, bool, fn(&Workspace) -> Result<Report>);
@@ -21,11 +21,10 @@ const STAGES: &[Stage] = &[
     ("format", false, |workspace| run(cargo(&workspace.root).args(["fmt", "--all", "--check"]))),
     ("tidy", false, |workspace| Ok(Report::of_tests(tidy::run(workspace)?, None))),
     ("licences and bans", false, deny),
-    // The examples are built here too, with the same features, so that no later stage compiles anything twice.
+    // The examples are built here too, for the test that runs them.
     (BUILD, false, |workspace| run(cargo(&workspace.root).args(["test", "--workspace", "--no-run"]))),
     ("tests", true, tests),
     ("doc tests", true, doc_tests),
-    ("examples", true, examples::stage),
     ("lints", true, |workspace| lint(workspace, &["--workspace", "--all-targets"])),
     // The workspace builds the facade with all its features; most users take none.
     ("lints without features", true, |workspace| {
@@ -63,7 +62,7 @@ fn deny(workspace: &Workspace) -> Result<Report> {
 
 fn tests(workspace: &Workspace) -> Result<Report> {
     let mut command = cargo(&workspace.root);
-    // Examples and benches hold no tests.
+    // Examples and benches hold no tests of their own.
     let targets = ["--lib", "--bins", "--tests", "--workspace", "--no-fail-fast"];
     if !has_subcommand(&workspace.root, "nextest") {
         console::say("cargo-nextest is not installed: cargo test instead");

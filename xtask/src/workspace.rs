@@ -22,7 +22,6 @@ pub(crate) struct Member {
     pub(crate) name: String,
     manifest_path: PathBuf,
     pub(crate) dependencies: Vec<Dependency>,
-    pub(crate) targets: Vec<Target>,
 }
 
 /// A dependency of a member on anything.
@@ -33,14 +32,6 @@ pub(crate) struct Dependency {
     pub(crate) kind: Option<String>,
     /// Present if it is a member itself.
     pub(crate) path: Option<PathBuf>,
-}
-
-/// Something that cargo builds.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Target {
-    pub(crate) name: String,
-    pub(crate) kind: Vec<String>,
-    pub(crate) src_path: PathBuf,
 }
 
 impl Workspace {
@@ -54,21 +45,12 @@ impl Workspace {
         ensure!(output.status.success(), "cargo metadata failed\n{}", complaint.trim_end());
         serde_json::from_slice(&output.stdout).context("cargo metadata has changed")
     }
-
-    pub(crate) fn member(&self, name: &str) -> Result<&Member> {
-        let found = self.members.iter().find(|member| member.name == name);
-        found.with_context(|| format!("there is no crate `{name}`"))
-    }
 }
 
 impl Member {
     /// Returns true if its manifest is below this folder of the root.
     pub(crate) fn is_in(&self, folder: &Path) -> bool {
         self.manifest_path.starts_with(folder)
-    }
-
-    pub(crate) fn examples(&self) -> impl Iterator<Item = &Target> {
-        self.targets.iter().filter(|target| target.kind.iter().any(|kind| kind == "example"))
     }
 }
 
@@ -80,7 +62,6 @@ impl Member {
             name: name.to_owned(),
             manifest_path: Path::new("/repo").join(folder).join("Cargo.toml"),
             dependencies,
-            targets: Vec::new(),
         }
     }
 }
