@@ -20,6 +20,9 @@ impl OrderProtocol {
     // Identifiers may be used again and lists start empty, so nothing of yesterday proves anything today. Days never
     // go back: each ends once.
     pub(crate) fn begin_day(&mut self, day: TradingDay, out: &mut Vec<Effect>) {
+        if day > self.time.day() {
+            self.tell_held_back(out);
+        }
         let Some(ended) = self.time.begin_day(day) else { return };
         self.tell_unconfirmed(out);
         self.intents.begin_day(ended);

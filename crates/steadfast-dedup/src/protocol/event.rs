@@ -300,6 +300,9 @@ pub enum OrderEvent {
         order_id: String,
     },
     /// More equal orders are listed than were asked for.
+    ///
+    /// While an acknowledged order that it could be is not listed, this is held back, until that one is listed or
+    /// [contradicted](Self::AckNotListed), or for the [lateness bound](crate::Settings::lateness_bound) plus 5 s.
     Excess {
         /// The order's number in this process.
         intent: IntentNo,

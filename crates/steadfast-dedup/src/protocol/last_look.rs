@@ -59,9 +59,12 @@ impl OrderProtocol {
         } else if !last.looked && at < shows {
             last.due = shows;
             self.watches.set_last_look(Some(last));
-        } else if !last.looked {
+        } else {
             // The process may end now, and there is no later chance to report this.
-            self.tell_unconfirmed(out);
+            if !last.looked {
+                self.tell_unconfirmed(out);
+            }
+            self.tell_held_back(out);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Reports orders that appear too late, or that are too many.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use steadfast_spec::{OrderRecord, OrderRequest};
 
@@ -14,6 +14,7 @@ use crate::{
         matcher,
         order_protocol::OrderProtocol,
         resolution::{Reason, Unresolved},
+        schedule,
     },
     settings::policy::AccountMode,
 };
@@ -21,14 +22,31 @@ use crate::{
 impl OrderProtocol {
     // Reports orders that no intent in flight or in doubt can own: too late or too many. Each is reported once.
     pub(crate) fn sweep(&mut self, key: &Key, out: &mut Vec<Effect>) {
+        self.sweep_as_if_at(self.time.now(), key, out);
+    }
+
+    /// Reports what was held back, because no later list may show more.
+    pub(crate) fn tell_held_back(&mut self, out: &mut Vec<Effect>) {
+        for key in self.listed.fresh_keys() {
+            self.sweep_as_if_at(Duration::MAX, &key, out);
+        }
+    }
+
+    fn sweep_as_if_at(&mut self, at: Duration, key: &Key, out: &mut Vec<Effect>) {
         let fresh: Vec<Fresh> = self.listed.fresh(key).filter(|fresh| !fresh.flagged).cloned().collect();
+        let mut held = BTreeSet::new();
         for fresh in fresh {
-            if let Some(number) = self.owner_too_late(key, &fresh) {
+            let Some(number) = self.owner_too_late(key, &fresh) else { continue };
+            if self.is_held_back(at, key, number, &fresh) {
+                held.insert(fresh.order_id);
+            } else {
                 self.report_late(key, number, &fresh, out);
             }
         }
         let firsts: Vec<LogicalTime> = self.live_sends(key).chain(self.barring_sends(key)).collect();
-        self.listed.prune(key, |fresh| firsts.iter().any(|&sent| sent < fresh.first_seen));
+        self.listed.prune(key, |fresh| {
+            held.contains(&fresh.order_id) || firsts.iter().any(|&sent| sent < fresh.first_seen)
+        });
         self.listed.prune_crowd(Some(key), |seen| firsts.iter().any(|&sent| sent < seen));
         if self.listed.has_vague() {
             let sends = |key| self.live_sends(key).chain(self.barring_sends(key));
@@ -36,6 +54,25 @@ impl OrderProtocol {
             self.listed.prune_vague(|fresh| all.iter().any(|&sent| sent < fresh.first_seen));
             self.listed.prune_crowd(None, |seen| all.iter().any(|&sent| sent < seen));
         }
+    }
+
+    /// True if an order that is one too many may turn out to be an acknowledged one that no list shows under its
+    /// identifier yet.
+    ///
+    /// By the time that lists have to show or contradict that identifier, it is known. A report before that would have
+    /// to be taken back, and might make a user cancel the order that was asked for.
+    fn is_held_back(&self, at: Duration, key: &Key, number: IntentNo, fresh: &Fresh) -> bool {
+        if !self.awaits_audit() || !self.intents.get(&number).is_some_and(is_excess_of) {
+            return false;
+        }
+        let told_by = self.settings.lateness.saturating_add(schedule::ACK_TOLD_WITHIN);
+        let finished = self.keys.get(key).into_iter().flat_map(|book| book.finished());
+        finished.filter_map(|number| self.intents.get(number)).any(|intent| {
+            let unlisted = intent.order_id().and_then(|order_id| self.listed.unlisted_since(order_id));
+            unlisted.is_some_and(|since| at < since.saturating_add(told_by))
+                && intent.could_own(fresh.first_seen)
+                && matcher::strict(&fresh.record, intent.order())
+        })
     }
 
     /// Reports resends whose absence rested on lists of a session that now lack an order they should show.
@@ -204,6 +241,11 @@ impl OrderProtocol {
             (Some(_), 0, AccountMode::Shared) => {}
         }
     }
+}
+
+/// True if one more order like this one's, which was placed at the first attempt, is one too many.
+pub(crate) fn is_excess_of(intent: &Intent) -> bool {
+    intent.order_id().is_some() && intent.resends() == 0 && !intent.was_refused()
 }
 
 /// Ranks how likely a decided intent owns a listed order; the lowest is the likeliest.

@@ -684,6 +684,13 @@ impl ListedOrders {
         self.unlisted.range((start, Arc::default(), Session::default())..).next().map(|(at, ..)| *at)
     }
 
+    /// Returns when an order was acknowledged, if no list has shown it yet and one should.
+    pub(crate) fn unlisted_since(&self, order_id: &str) -> Option<Duration> {
+        let (order_id, entry) = self.entries.get_key_value(order_id)?;
+        let (session, at) = entry.acknowledged?;
+        self.unlisted.contains(&(at, order_id.clone(), session)).then_some(at)
+    }
+
     /// Notes that the list asked for at `at` lacks an order; returns when the first such list was asked for.
     pub(crate) fn miss(&mut self, order_id: &str, at: Duration) -> Duration {
         self.entries.get_mut(order_id).map_or(at, |entry| *entry.missed.get_or_insert(at))

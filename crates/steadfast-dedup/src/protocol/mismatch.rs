@@ -27,6 +27,7 @@ use crate::{
         fresh::Fresh,
         intent::{Finding, Intent},
         key::Key,
+        late::is_excess_of,
         matcher,
         order_protocol::OrderProtocol,
     },
@@ -187,9 +188,7 @@ impl OrderProtocol {
                 let late = || self.late_owner_of(intent.key(), fresh).filter(|_| !is_asked());
                 let owner = self.owner_too_late(intent.key(), fresh).or_else(late);
                 let owner = owner.and_then(|number| self.intents.get(&number));
-                owner.is_some_and(|owner| {
-                    owner.order_id().is_some() && owner.resends() == 0 && !owner.was_refused()
-                })
+                owner.is_some_and(is_excess_of)
             })
     }
 }
