@@ -8,6 +8,7 @@ pub(crate) mod attempt;
 pub(crate) mod bygone;
 pub(crate) mod candidates;
 pub(crate) mod claim;
+pub(crate) mod copies;
 pub(crate) mod crowd;
 pub(crate) mod day_clock;
 pub(crate) mod deciding;

@@ -84,10 +84,16 @@ impl OrderProtocol {
             && (fresh.record.qty == Some(intent.order().qty()) || !is_owners())
     }
 
-    /// True if an order that an answer gave to another intent may be this one's.
+    /// True if an order that an answer gave to another intent, or a record under another order's identifier, may be
+    /// this one's.
     pub(crate) fn is_disputed(&self, intent: &Intent) -> bool {
         let (mut disputed, more) = self.disputed(intent);
-        more || disputed.next().is_some()
+        more || disputed.next().is_some() || self.may_be_doubled(intent)
+    }
+
+    /// True if a list shows an identifier twice, so that one of the two records may be this intent's.
+    fn may_be_doubled(&self, intent: &Intent) -> bool {
+        intent.first_left().is_some_and(|sent| self.listed.may_be_doubled(intent.order(), sent.seq))
     }
 
     /// True if such an order is exactly this one's.

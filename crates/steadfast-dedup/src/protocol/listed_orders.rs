@@ -10,6 +10,7 @@ use steadfast_spec::{Code, OrderRecord, OrderRequest, OrderStatus, SymId};
 use crate::{
     numbers::{IntentNo, LogicalTime, Session},
     protocol::{
+        copies::{Copies, Doubled},
         crowd::{Crowds, EntryNo},
         fresh::Fresh,
         key::Key,
@@ -53,6 +54,8 @@ pub(crate) struct ListedOrders {
     disputed: VecDeque<Fresh>,
     /// When the latest of those without room there was seen.
     disputed_before: LogicalTime,
+    /// One identifier was listed for two orders.
+    doubled: Doubled,
     /// Folded instruments under whose names lists have shown orders of ours.
     recognised: BTreeSet<SymId>,
     /// Identifiers that were just taken from the intents whose answers named them. The next list shows these orders
@@ -115,6 +118,7 @@ struct Entry {
     compared: Option<LogicalTime>,
     /// Which of its legs were listed, one bit each; none if only its identifier is known.
     legs: u16,
+    copies: Copies,
     /// A list has shown it, perhaps in an earlier run.
     shown: bool,
     /// Answers gave it to more than one intent, or to one for which no list shows it. Answers that name it are not
@@ -139,6 +143,7 @@ impl Entry {
             acknowledged: None,
             compared: None,
             legs: 0,
+            copies: Copies::default(),
             shown: false,
             contested: false,
             told: None,
@@ -245,7 +250,7 @@ impl ListedOrders {
 
     /// Takes in a list; `keep` classifies orders without an owner.
     ///
-    /// A repeated identifier counts once for each leg of the order.
+    /// A repeated identifier counts once for each leg of the order, and makes no earlier order absent.
     pub(crate) fn list(
         &mut self,
         source: Source,
@@ -274,6 +279,7 @@ impl ListedOrders {
                 new = true;
                 Entry::new(number, seen)
             });
+            self.doubled.note(&mut entry.copies, &record, seen);
             if let Some(book) = &mut book {
                 entry.list(book, source.session, seen);
                 if let Some((session, at)) =
@@ -370,6 +376,11 @@ impl ListedOrders {
             self.strange_before = self.strange_before.max(oldest.first_seen);
         }
         self.strange.push_back(fresh);
+    }
+
+    /// True if an order sent at `sent` may be listed under the identifier of another one, beside that one.
+    pub(crate) fn may_be_doubled(&self, order: &OrderRequest, sent: LogicalTime) -> bool {
+        self.doubled.may_hide(order, sent)
     }
 
     /// Returns orders without an owner on instruments that none of ours has, and whether dropped ones were seen after

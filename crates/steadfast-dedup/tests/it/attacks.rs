@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 use tower::{Layer, Service, ServiceExt};
 
 use crate::{
-    gateway::{Body, Gateway, Read, ReadReply, ack, gw504, read},
+    gateway::{Body, Gateway, Place, Read, ReadReply, ack, gw504, http, read},
     policies::{day_with, unresolved},
     rig::{ORDER, Rig, Told, order},
 };
@@ -62,6 +62,34 @@ async fn a_leg_does_not_hide_the_order_whose_id_it_shares() {
         assert_eq!(rig.gateway.posts(), 1, "never sent again");
         sleep(s(60)).await;
         assert_eq!(rig.flagged(), Vec::<String>::new(), "its legs are not too many");
+    }
+}
+
+/// An order that is placed, and listed under the identifier of the first one.
+fn listed_as_the_first(place: Place) -> Place {
+    place.placed().edit(|record| drop(record.insert("orderId".into(), json!("o1"))))
+}
+
+/// Regression: an order that was listed under another one's identifier, beside that one, was sent a second time.
+#[tokio::test(start_paused = true)]
+async fn an_order_that_is_listed_under_anothers_id_is_not_absent() {
+    let lost = || listed_as_the_first(gw504());
+    let refused = || listed_as_the_first(http(429, "Too many requests"));
+    for (form, age) in [(order(3), 0), (order(3), 20), (ORDER.into(), 20), (ORDER.replace("buy", "sell"), 20)]
+    {
+        for (place, status) in [(lost(), 504), (refused(), 0)] {
+            let rig = Rig::new();
+            assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
+            sleep(s(age)).await;
+            rig.gateway.will([place]);
+            let told = rig.place("b", &form).await;
+            assert_eq!(told, Told::Unresolved("near_match", vec![], status), "{form} {age}");
+            assert_eq!(rig.gateway.posts(), 2, "never sent again");
+            // Both records were there before a later order, so neither is that one.
+            rig.gateway.will([gw504()]);
+            let later = rig.place("c", &ORDER.replace("INFY", "TCS")).await;
+            assert_eq!(later, Told::Resent("o3".into()));
+        }
     }
 }
 
