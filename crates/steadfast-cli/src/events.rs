@@ -11,7 +11,7 @@ use steadfast::dedup::OrderEvent;
 pub(crate) use self::kept::Kept;
 use crate::{
     clock::{seconds, wall},
-    readable::readable,
+    readable::{identifier, readable},
 };
 
 /// Number of events of each kind. A person has to look at each of them.
@@ -66,7 +66,7 @@ pub(crate) enum Told {
 impl Told {
     pub(crate) fn of(event: &OrderEvent) -> Self {
         let seen = |event: &str, intent: Option<u64>, order_id: &str, msg: String| {
-            let (order_id, msg) = (Some(readable(order_id).into_owned()), readable(&msg).into_owned());
+            let (order_id, msg) = (Some(identifier(order_id).into_owned()), readable(&msg).into_owned());
             let event = event.to_owned();
             Seen { at: seconds(wall()), event, name: None, intent, order_id, msg, other: false }
         };
@@ -158,7 +158,7 @@ impl Told {
     /// Describes an event of a kind that this version does not know, from its `Debug` text.
     fn unknown(written: &str) -> Self {
         let kind: String = written.chars().take_while(char::is_ascii_alphanumeric).collect();
-        let order_id = field(written, "order_id").map(|id| readable(id).into_owned());
+        let order_id = field(written, "order_id").map(|id| identifier(id).into_owned());
         let name = field(written, "name").map(str::to_owned);
         let msg = readable(written).into_owned();
         let (event, intent) = (snake(&kind), None);
@@ -197,7 +197,7 @@ impl Contradicted {
             }
             OrderEvent::Recovered { intent, name, order_id } => {
                 let msg = format!("the order of this row is {order_id}, whatever was told before");
-                (intent, name, Some(readable(order_id).into_owned()), msg)
+                (intent, name, Some(identifier(order_id).into_owned()), msg)
             }
             OrderEvent::Unresolved { intent, name, unresolved } => {
                 let (reason, may_be) = (unresolved.reason.as_str(), unresolved.candidates.join(", "));

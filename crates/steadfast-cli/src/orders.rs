@@ -17,6 +17,7 @@ use crate::{
     events::{Contradicted, Kept, Seen, Told},
     exit::{Failed, print_note},
     journal::{way_out, with_advice},
+    readable::identifier,
     sends::Sends,
     stdout,
 };
@@ -197,6 +198,12 @@ fn print(
 ) -> Result<(), Failed> {
     let doubts = orders.iter().map(Row::of);
     let rows: Vec<Row<'_>> = doubts.chain(events.iter().map(Row::of_event)).collect();
+    // The user cancels orders by these, so they are shown even where they look like a piece of a secret.
+    for id in
+        rows.iter().flat_map(|row| row.order_id.into_iter().chain(row.candidates.iter().map(String::as_str)))
+    {
+        drop(identifier(id));
+    }
     show(&rows, json)?;
     let is_unknown =
         |row: &&Row<'_>| row.order_id.is_none() && row.msg.is_none() && row.status != NOT_EXECUTED;

@@ -22,6 +22,9 @@ static SECRETS: Mutex<Vec<SecretString>> = Mutex::new(Vec::new());
 /// The token sources of this process. Their tokens change while it runs.
 static SOURCES: Mutex<Vec<TokenSource>> = Mutex::new(Vec::new());
 
+/// Order ids that share a piece with a secret by chance. They are shown all the same.
+static IDENTIFIERS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
 /// Masks a secret in everything that is written from now on.
 pub(crate) fn hide(secret: &SecretString) {
     let mut secrets = SECRETS.lock();
@@ -43,13 +46,20 @@ pub(crate) fn readable(text: &str) -> Cow<'_, str> {
 }
 
 /// Returns the service's name for an order, readable. Only a whole secret is masked in it: by chance an identifier may
-/// share a few characters with one, and the user needs it to cancel the order.
+/// share a few characters with one, such as a date, and the user needs it to cancel the order. From then on it is shown
+/// in every other text as well.
 pub(crate) fn identifier(text: &str) -> Cow<'_, str> {
-    let text: Cow<'_, str> = match secrets().iter().any(|secret| holds_whole_secret(text, secret)) {
-        true => MASK.into(),
-        false => text.into(),
-    };
-    without_control(text)
+    let secrets = secrets();
+    if secrets.iter().any(|secret| holds_whole_secret(text, secret)) {
+        return MASK.into();
+    }
+    if !secret_places(text, &secrets).is_empty() {
+        let mut known = IDENTIFIERS.lock();
+        if !known.iter().any(|other| other == text) {
+            known.push(text.to_owned());
+        }
+    }
+    without_control(text.into())
 }
 
 fn without_control(masked: Cow<'_, str>) -> Cow<'_, str> {
@@ -99,10 +109,25 @@ fn secrets() -> Vec<SecretString> {
 }
 
 fn without_secrets(text: Cow<'_, str>) -> Cow<'_, str> {
-    let places = secret_places(&text, &secrets());
+    let secrets = secrets();
+    let mut places = secret_places(&text, &secrets);
     if places.is_empty() {
         return text;
     }
+    let known = IDENTIFIERS.lock();
+    // A secret may have become known since.
+    let shown = known.iter().filter(|id| !secrets.iter().any(|secret| holds_whole_secret(id, secret)));
+    let shown: Vec<_> = shown
+        .flat_map(|id| text.match_indices(id.as_str()))
+        .filter(|(at, id)| {
+            // A longer word is no order id, but may be the secret.
+            let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '+' | '/');
+            !text[..*at].ends_with(is_part) && !text[at + id.len()..].starts_with(is_part)
+        })
+        .collect();
+    places.retain(|place| !shown.iter().any(|(at, id)| *at <= place.start && place.end <= at + id.len()));
+    drop(shown);
+    drop(known);
     let mut hidden = vec![false; text.len()];
     places.into_iter().for_each(|place| hidden[place].fill(true));
     masked(&text, |at| hidden[at]).into()
@@ -213,7 +238,11 @@ mod tests {
         assert_eq!(readable("a YS1zZWNyZXQtb2Ytc29tZS1sZW5ndGg= b"), "a ***= b");
         assert_eq!(readable("a %61-secret-of-some b, 612d7365637265742d6f66"), "a *** b, ***");
         assert_eq!(readable("institution of a hundred thousands"), "institution of a hundred thousands");
+        assert_eq!(readable("order a-secret7, placed"), "order ***7, placed");
         assert_eq!(identifier("a-secret7"), "a-secret7");
+        assert_eq!(readable("order a-secret7, placed"), "order a-secret7, placed", "it is an order id");
+        assert_eq!(readable("a-secret7, a-secret-of"), "a-secret7, ***", "and no other text");
+        assert_eq!(readable("a-secret7-of, 1a-secret7"), "***7-of, 1***7");
         assert_eq!(identifier("1a-secret-of-some-length"), "***");
         assert_eq!(readable("see https://user:pa/ss@host/v2 there"), "see https://***@host/v2 there");
         assert_eq!(readable("'http://u:p@h'"), "'http://***@h'");
