@@ -341,12 +341,13 @@ fn write_anew<D: Disk>(
     fold: &Fold,
 ) -> Result<Fresh<D::File>, Rewriting> {
     let (new, beside_it) = (beside(path, ".new"), beside(path, ".lock"));
-    let mut head = Head { salt, nonce: draw(), records: 0 };
-    let mut bytes = head.encode().to_vec();
+    let (begun, mut records) = (Head { salt, nonce: draw(), records: 0 }, 0);
+    let mut bytes = begun.encode().to_vec();
     for entry in fold.entries() {
-        put(&mut bytes, head.seed(), head.records, 0, entry, false);
-        head.records += 1;
+        put(&mut bytes, begun.seed(), records, 0, entry, false);
+        records += 1;
     }
+    let head = Head { records, ..begun };
     bytes[..HEAD].copy_from_slice(&head.encode());
     let create = |error| Rewriting::NotBegun(JournalError::io("create", &new)(error));
     let mut file = disk.create(&new).map_err(create)?;

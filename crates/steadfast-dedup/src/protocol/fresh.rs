@@ -17,3 +17,15 @@ pub(crate) struct Fresh {
     /// It was reported as the order of a send taken for dead, so it belongs to no other intent.
     pub(crate) late: bool,
 }
+
+impl Fresh {
+    /// Notes that it was reported.
+    pub(crate) fn flag(&mut self) {
+        self.flagged = true;
+    }
+
+    /// Notes that it was reported as the order of a send taken for dead.
+    pub(crate) fn flag_late(&mut self) {
+        (self.flagged, self.late) = (true, true);
+    }
+}

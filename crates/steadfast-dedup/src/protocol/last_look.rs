@@ -7,20 +7,9 @@
 
 use std::time::Duration;
 
-use crate::protocol::{event::Effect, order_protocol::OrderProtocol, reads::ReadStart, schedule};
-
-/// The last reads of a shutdown.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LastLook {
-    /// When they began.
-    since: Duration,
-    /// When the next one is due.
-    due: Duration,
-    /// From when on a list shows every order that was refused before.
-    shows: Duration,
-    /// A list that was read after that was seen.
-    looked: bool,
-}
+use crate::protocol::{
+    event::Effect, order_protocol::OrderProtocol, reads::ReadStart, schedule, watches::LastLook,
+};
 
 impl OrderProtocol {
     /// Asks for the last reads of a shutdown, if there is anything to read for.
@@ -33,8 +22,7 @@ impl OrderProtocol {
         // An order that one list lacks is reported once a second list lacks it too.
         let second = self.second_audit(self.reads.last_pace().shared).unwrap_or_default();
         let due = if self.awaits_audit() { since.max(second) } else { since.max(shows) };
-        let last = LastLook { since, due, shows, looked: false };
-        self.watches.set_last_look(is_due.then_some(last));
+        self.watches.set_last_look(is_due.then_some(LastLook::new(since, due, shows)));
         self.want_own_looks();
     }
 
@@ -50,18 +38,19 @@ impl OrderProtocol {
         let Some(mut last) = self.watches.take_last_look() else { return };
         let at = started.map_or(self.time.now(), |start| start.at);
         let listed = started.is_some() && looked.is_some();
-        let shows = last.since.max(last.shows);
-        last.looked |= looked == Some(true) && at >= shows;
+        let shows = last.shows();
+        if looked == Some(true) {
+            last.look(at);
+        }
         if self.may_still_show(last, at, listed) {
-            let again = schedule::next_last_look(last.since, self.time.now(), listed);
-            last.due = self.second_audit(Some(at)).unwrap_or(again);
-            self.watches.set_last_look(Some(last));
-        } else if !last.looked && at < shows {
-            last.due = shows;
-            self.watches.set_last_look(Some(last));
+            let again = schedule::next_last_look(last.since(), self.time.now(), listed);
+            let due = self.second_audit(Some(at)).unwrap_or(again);
+            self.watches.set_last_look(Some(last.due_at(due)));
+        } else if !last.has_looked() && at < shows {
+            self.watches.set_last_look(Some(last.due_at(shows)));
         } else {
             // The process may end now, and there is no later chance to report this.
-            if !last.looked {
+            if !last.has_looked() {
                 self.tell_unconfirmed(out);
             }
             self.tell_held_back(out);
@@ -79,14 +68,14 @@ impl OrderProtocol {
         let mut missed = self.listed.missed_before(Duration::MAX).peekable();
         // Without a list, all that is known is that none of them was shown.
         let awaits = !listed || missed.peek().is_some() || self.listed.unlisted_from(young).is_some();
-        let in_time = at < last.since.saturating_add(told_by);
+        let in_time = at < last.since().saturating_add(told_by);
         // The first list that lacks an order is always followed by another one.
         awaits && (in_time || missed.any(|missed| missed == at))
     }
 
     /// Returns when the next last look is due.
     pub(crate) fn next_last_look(&self) -> Option<Duration> {
-        self.watches.last_look().map(|last| last.due.max(self.time.now()))
+        self.watches.last_look().map(|last| last.due().max(self.time.now()))
     }
 
     /// True while a last look for orders that ended without certainty, or are not listed yet, is due.

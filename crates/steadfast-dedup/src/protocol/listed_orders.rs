@@ -434,7 +434,7 @@ impl ListedOrders {
 
     pub(crate) fn report_dispute(&mut self, order_id: &str) {
         let disputed = self.disputed.iter_mut().filter(|fresh| &*fresh.order_id == order_id);
-        disputed.for_each(|fresh| fresh.flagged = true);
+        disputed.for_each(Fresh::flag);
     }
 
     /// Notes that a list has shown an order of ours under its instrument's name.
@@ -732,7 +732,9 @@ impl ListedOrders {
     /// Marks orders as reported candidates.
     pub(crate) fn flag_all(&mut self, order_ids: &BTreeSet<Arc<str>>) {
         for fresh in self.fresh.values_mut().flatten().chain(&mut self.vague) {
-            fresh.flagged |= order_ids.contains(&fresh.order_id);
+            if order_ids.contains(&fresh.order_id) {
+                fresh.flag();
+            }
         }
         for order_id in order_ids {
             if let Some(entry) = self.entries.get_mut(order_id) {
@@ -742,7 +744,7 @@ impl ListedOrders {
     }
 
     pub(crate) fn flag(&mut self, order_id: &str) {
-        self.mark(order_id, |fresh| fresh.flagged = true);
+        self.mark(order_id, Fresh::flag);
         if let Some(entry) = self.entries.get_mut(order_id) {
             entry.flagged = true;
         }
@@ -750,7 +752,7 @@ impl ListedOrders {
 
     /// Marks an order as reported, as that of a send taken for dead.
     pub(crate) fn flag_late(&mut self, order_id: &str) {
-        self.mark(order_id, |fresh| (fresh.flagged, fresh.late) = (true, true));
+        self.mark(order_id, Fresh::flag_late);
         if let Some(entry) = self.entries.get_mut(order_id) {
             (entry.flagged, entry.late) = (true, true);
         }

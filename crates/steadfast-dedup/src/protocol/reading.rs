@@ -132,13 +132,12 @@ impl OrderProtocol {
     fn take_some(
         &mut self,
         started: Option<ReadStart>,
-        mut taken: Taken,
+        taken: Taken,
         records: Vec<OrderRecord>,
         out: &mut Vec<Effect>,
     ) -> (Vec<Arc<str>>, Taken) {
-        taken.too_long |= !self.listed.has_room_for(&records);
-        if taken.too_long {
-            return (Vec::new(), taken);
+        if taken.too_long || !self.listed.has_room_for(&records) {
+            return (Vec::new(), taken.overlong());
         }
         let session = self.session_of_read(started);
         let seen = match started {
@@ -146,7 +145,7 @@ impl OrderProtocol {
             _ => taken.completed,
         };
         let order_ids = self.take_records(Source { session, own: true }, seen, records, out);
-        taken.news |= !order_ids.is_empty();
+        let taken = taken.with_part(!order_ids.is_empty());
         (order_ids, taken)
     }
 

@@ -83,6 +83,18 @@ impl Taken {
     pub(crate) fn none(completed: LogicalTime) -> Self {
         Self { completed, news: false, too_long: false }
     }
+
+    /// Adds a part; `new`: it held an order for the first time.
+    #[must_use]
+    pub(crate) fn with_part(self, new: bool) -> Self {
+        Self { news: self.news || new, ..self }
+    }
+
+    /// Notes that the list names more orders than a day can have.
+    #[must_use]
+    pub(crate) fn overlong(self) -> Self {
+        Self { too_long: true, ..self }
+    }
 }
 
 impl Reads {

@@ -5,7 +5,7 @@ use std::{
 
 use crate::{
     numbers::{IntentNo, Session},
-    protocol::{intent::Check, last_look::LastLook},
+    protocol::intent::Check,
 };
 
 /// The orders that may still appear after their end was told, and the reads that are due for them.
@@ -34,6 +34,53 @@ pub(crate) struct OwnLook {
     pub(crate) failed: bool,
     /// One more is wanted before the account is released.
     pub(crate) wanted: bool,
+}
+
+/// The last reads of a shutdown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LastLook {
+    since: Duration,
+    due: Duration,
+    shows: Duration,
+    /// A list that was read after that was seen.
+    looked: bool,
+}
+
+impl LastLook {
+    /// Returns the last reads that begin now, where lists read from `shows` on show every order that was refused before.
+    pub(crate) fn new(since: Duration, due: Duration, shows: Duration) -> Self {
+        Self { since, due, shows, looked: false }
+    }
+
+    /// Returns when they began.
+    pub(crate) fn since(self) -> Duration {
+        self.since
+    }
+
+    /// Returns when the next one is due.
+    pub(crate) fn due(self) -> Duration {
+        self.due
+    }
+
+    #[must_use]
+    pub(crate) fn due_at(self, due: Duration) -> Self {
+        Self { due, ..self }
+    }
+
+    /// Returns from when on one of them shows every order that was refused before.
+    pub(crate) fn shows(self) -> Duration {
+        self.since.max(self.shows)
+    }
+
+    /// Notes that a list was read at this time.
+    pub(crate) fn look(&mut self, at: Duration) {
+        self.looked |= at >= self.shows();
+    }
+
+    /// True if a list was read that shows every order that was refused before.
+    pub(crate) fn has_looked(self) -> bool {
+        self.looked
+    }
 }
 
 impl Watches {
