@@ -283,7 +283,7 @@ impl OrderProtocol {
 /// The consequence of an intent's absence, the worst first.
 #[derive(PartialEq, Eq)]
 enum Alternative {
-    /// The service said that it took the order, so the absence taints the key.
+    /// The service said that it took the order, so the absence blocks the key.
     Contradiction,
     /// The caller is told.
     Report,

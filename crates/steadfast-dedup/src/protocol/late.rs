@@ -96,7 +96,7 @@ impl OrderProtocol {
         }
         let waiting = || self.live_of(key).filter(|(_, intent)| intent.could_own(fresh.first_seen));
         if waiting().next().is_none() {
-            return self.late_owner_of(key, fresh);
+            return self.late_owner(key, fresh);
         }
         // No waiting intent equals it, but one with a send taken for dead or refused does.
         let asked = waiting().any(|(_, intent)| matcher::strict(&fresh.record, intent.order()));
@@ -107,7 +107,7 @@ impl OrderProtocol {
     }
 
     /// Returns the decided intent that most likely owns an order: those without an order first.
-    pub(crate) fn late_owner_of(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
+    pub(crate) fn late_owner(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
         let finished = self.keys.get(key)?.finished().iter().copied();
         let eligible = finished.filter_map(|number| Some((number, self.intents.get(&number)?))).filter(
             |(number, intent)| {

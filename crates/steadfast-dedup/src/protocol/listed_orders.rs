@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// Every order that was listed or acknowledged in the epoch.
+/// Every order that was listed or acknowledged on the day.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListedOrders {
     entries: BTreeMap<Arc<str>, Entry>,
@@ -154,18 +154,18 @@ impl Entry {
     }
 
     /// Notes that a list of a session, read by the poller, held it.
-    fn list(&mut self, book: &mut SessionList, session: Session, seen: LogicalTime) {
-        book.begin(seen);
+    fn list(&mut self, its: &mut SessionList, session: Session, seen: LogicalTime) {
+        its.begin(seen);
         match self.listed.iter_mut().find(|listed| listed.session == session) {
             // Repeated in the same list.
             Some(listed) if listed.last == seen => return,
             Some(listed) => listed.last = seen,
             None => {
                 self.listed.push(Listed { session, first: seen, last: seen });
-                book.count_first();
+                its.count_first();
             }
         }
-        book.count_held();
+        its.count_held();
     }
 
     /// True if no list has shown this leg of the order yet: legs may share an identifier.
@@ -220,7 +220,7 @@ pub(crate) enum Claimed {
 }
 
 impl ListedOrders {
-    /// Returns the book for the next day: empty, except that it knows the identifiers of our orders.
+    /// Returns those of the next day: empty, except that it knows the identifiers of our orders.
     pub(crate) fn next_day(self) -> Self {
         let owned = self.entries.into_iter().filter(|(_, entry)| entry.owner.is_some());
         Self { yesterdays: owned.map(|(id, _)| folded(&id).into()).collect(), ..Self::default() }
@@ -259,9 +259,9 @@ impl ListedOrders {
         mut keep: impl FnMut(Option<&Key>, &OrderRecord) -> Keep,
     ) -> News {
         let mut news = News::default();
-        let mut book = source.own.then(|| self.sessions.remove(&source.session).unwrap_or_default());
-        if let Some(book) = &mut book {
-            book.begin(seen);
+        let mut its = source.own.then(|| self.sessions.remove(&source.session).unwrap_or_default());
+        if let Some(its) = &mut its {
+            its.begin(seen);
         }
         for record in records {
             let order_id: Arc<str> = match self.entries.get_key_value(record.order_id.as_str()) {
@@ -280,8 +280,8 @@ impl ListedOrders {
                 Entry::new(number, seen)
             });
             self.doubled.note(&mut entry.copies, &record, seen);
-            if let Some(book) = &mut book {
-                entry.list(book, source.session, seen);
+            if let Some(its) = &mut its {
+                entry.list(its, source.session, seen);
                 if let Some((session, at)) =
                     entry.acknowledged.filter(|(session, _)| *session == source.session)
                 {
@@ -346,8 +346,8 @@ impl ListedOrders {
                 }
             }
         }
-        if let Some(book) = book {
-            self.sessions.insert(source.session, book);
+        if let Some(its) = its {
+            self.sessions.insert(source.session, its);
         }
         news
     }
@@ -532,7 +532,7 @@ impl ListedOrders {
             acknowledged_in == session && at.saturating_add(lateness) < started_at
         };
         // A list with every order that its session has shown lacks nothing. Only search the others.
-        let whole = self.sessions.get(&session).is_some_and(|book| book.is_whole(seen));
+        let whole = self.sessions.get(&session).is_some_and(|its| its.is_whole(seen));
         for (order_id, entry) in (!whole).then_some(&self.entries).into_iter().flatten() {
             let listed = entry.listed.iter().find(|listed| listed.session == session);
             if listed.is_some_and(|listed| listed.last >= seen) {
@@ -784,7 +784,7 @@ impl ListedOrders {
         }
     }
 
-    /// Drops the note of surplus orders where no intent in flight or in doubt can own one of them.
+    /// Drops the note of orders that are too many where no intent in flight or in doubt can own one of them.
     pub(crate) fn prune_crowd(&mut self, key: Option<&Key>, needed: impl Fn(LogicalTime) -> bool) {
         self.crowds.prune(key, needed);
     }

@@ -185,7 +185,7 @@ impl OrderProtocol {
                     it.could_own(fresh.first_seen) && matcher::strict(&fresh.record, it.order())
                 };
                 let is_asked = || self.live_of(intent.key()).any(|(_, it)| is_its(it));
-                let late = || self.late_owner_of(intent.key(), fresh).filter(|_| !is_asked());
+                let late = || self.late_owner(intent.key(), fresh).filter(|_| !is_asked());
                 let owner = self.owner_too_late(intent.key(), fresh).or_else(late);
                 let owner = owner.and_then(|number| self.intents.get(&number));
                 owner.is_some_and(is_excess_of)

@@ -67,7 +67,7 @@ impl OrderProtocol {
         }
     }
 
-    /// Returns when blocking orders of a key were sent: the book keeps orders that could be theirs.
+    /// Returns when blocking orders of a key were sent: listed orders are kept that could be theirs.
     pub(crate) fn barring_sends(&self, key: &Key) -> impl Iterator<Item = LogicalTime> {
         let barring = self.keys.get(key).into_iter().flat_map(KeyIntents::blockers);
         barring

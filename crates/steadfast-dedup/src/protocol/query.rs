@@ -101,7 +101,7 @@ impl OrderProtocol {
         intent.and_then(|intent| intent.attempt(attempt.index)).is_some_and(|a| a.in_flight().is_some())
     }
 
-    /// Returns the intent that a caller's name stands for in this epoch, and its order.
+    /// Returns the intent that a caller's name stands for today, and its order.
     ///
     /// The intent may be of the day before while midnight is near, or if it ended without certainty.
     #[must_use]

@@ -226,7 +226,7 @@ impl OrderProtocol {
         }
     }
 
-    /// Puts records into the book and returns the identifiers that are new.
+    /// Takes in records and returns the identifiers that are new.
     fn take_records(
         &mut self,
         source: Source,

@@ -37,12 +37,12 @@ impl OrderProtocol {
         let by_token = answer == Answer::Status(401);
         let lag = self.rules.refusal_lag;
         let check = Check { since: self.time.now(), from: self.time.tick(), lag, by_token, is_last: false };
-        let epoch = self.time.day();
+        let today = self.time.day();
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
         intent.refuse(attempt.index, sent);
         intent.set_token_refused(by_token);
         intent.await_check(check);
-        let (key, stale) = (intent.key().clone(), intent.day() != epoch);
+        let (key, stale) = (intent.key().clone(), intent.day() != today);
         self.intents.refuse(attempt.intent);
         if stale {
             self.doubt_refused(attempt.intent, out);

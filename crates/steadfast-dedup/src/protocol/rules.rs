@@ -17,7 +17,7 @@ pub(crate) struct Rules {
     pub(crate) refusals_checked: bool,
     /// How long after a refusal a list must be read to confirm it: lists lag.
     pub(crate) refusal_lag: Duration,
-    /// How many decided intents are remembered within an epoch.
+    /// How many decided intents are remembered within a day.
     pub(crate) remembered: usize,
 }
 

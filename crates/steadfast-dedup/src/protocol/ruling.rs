@@ -3,7 +3,7 @@ use std::{error::Error, fmt};
 /// A user's ruling on an order that ended as [`Unresolved`](crate::Unresolved), for
 /// [`OrderTracker::resolve`](crate::OrderTracker::resolve).
 ///
-/// It is believed: it clears the taint that the order put on later orders of its instrument and side.
+/// It is believed: it ends the block that the order put on later orders of its instrument and side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ruling {

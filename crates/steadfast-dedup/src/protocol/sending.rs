@@ -215,14 +215,14 @@ impl OrderProtocol {
         out: &mut Vec<Effect>,
     ) {
         let settles = base.saturating_add(self.settings.lateness);
-        let epoch = self.time.day();
+        let today = self.time.day();
         self.search(attempt.intent, base);
         if never == Some(Never::Opaque) {
             self.intents.note_endless();
         }
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
         intent.lose(attempt.index, sent, never);
-        let (key, stale) = (intent.key().clone(), intent.day() != epoch);
+        let (key, stale) = (intent.key().clone(), intent.day() != today);
         self.keys.unsettle(&key, attempt, settles);
         self.tally.lose(answer);
         if stale {
