@@ -19,6 +19,7 @@ mod runner;
 mod stopwatch;
 mod summary;
 mod tidy;
+mod tools;
 mod workspace;
 
 use std::process::ExitCode;
@@ -40,7 +41,13 @@ struct Line {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// The plain stages: format, tidy, licences, build, tests, doc tests, lints, docs.
+    /// Everything needed to trust this build: format, tidy, licences, build, tests, doc tests, lints, docs.
+    Test {
+        /// Installs the system programs that tests start, with apt-get.
+        #[arg(long)]
+        install: bool,
+    },
+    /// The same.
     Ci {
         /// The deep stages only: models, storms, crashes, simulations, planted bugs, counts.
         #[arg(long)]
@@ -88,6 +95,10 @@ fn run(verb: Verb) -> Result<Tally> {
     let summary = match verb {
         Verb::Bench { .. } | Verb::Sim { .. } => return Ok(Tally::default()),
         Verb::Tidy => return tidy::run(&workspace),
+        Verb::Test { install } => {
+            tools::ensure(install)?;
+            plain::run_all(&workspace)
+        }
         Verb::Ci { deep: false } => plain::run_all(&workspace),
         Verb::Ci { deep: true } => return prove(&workspace),
         Verb::Evidence(args) => return evidence::run(&workspace, &args),
@@ -146,7 +157,7 @@ mod tests {
         Line::command().debug_assert();
         let is_understood =
             |line: &str| Line::try_parse_from(["xtask"].into_iter().chain(line.split(' '))).is_ok();
-        let good = "ci; ci --deep; bench --json limiter; sim --help; planted --only no-settle --json; \
+        let good = "test --install; ci; ci --deep; bench --json limiter; sim --help; planted --only no-settle --json; \
             evidence --only F7 --planted no-settle; mutants";
         for line in good.split("; ") {
             assert!(is_understood(line), "{line}");
