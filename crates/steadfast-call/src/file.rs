@@ -7,7 +7,7 @@ use std::{
     error::Error,
     fmt,
     fs::{self, File, OpenOptions},
-    io,
+    io::{self, Write},
     path::Path,
 };
 
@@ -43,6 +43,31 @@ pub fn open_own(path: &Path, options: &OpenOptions) -> io::Result<File> {
     };
     check(&file.metadata()?)?;
     Ok(file)
+}
+
+/// Replaces the file at `path` by one of this user with this content: a crash leaves the old content or the new one whole.
+///
+/// It is written to `fresh`, a name beside `path` that nothing else uses at the same time, synced and renamed. Then the
+/// directory is synced, where the system can do that.
+///
+/// # Errors
+///
+/// The error of the file system. `fresh` is removed, and the content is the old one, or the new one that a crash of the
+/// machine may undo.
+pub fn replace_own(path: &Path, fresh: &Path, content: &[u8]) -> io::Result<()> {
+    // A process that was killed during a write has left this file.
+    let _ = fs::remove_file(fresh);
+    let written = open_own(fresh, File::options().write(true).create_new(true)).and_then(|mut file| {
+        file.write_all(content)?;
+        file.sync_all()
+    });
+    if let Err(error) = written.and_then(|()| fs::rename(fresh, path)) {
+        // The first error is the one to report.
+        let _ = fs::remove_file(fresh);
+        return Err(error);
+    }
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if cfg!(unix) { File::open(directory.unwrap_or(Path::new(".")))?.sync_all() } else { Ok(()) }
 }
 
 #[cfg(unix)]
@@ -208,6 +233,22 @@ mod tests {
         fs::remove_file(&target).unwrap();
         assert_eq!(refusal(&path, &writing()), Some(NotOwn::NotPlain));
         assert!(!target.exists(), "made through a link");
+    }
+
+    #[test]
+    fn a_replaced_file_is_whole_for_this_user_alone_and_leaves_nothing_beside_it() {
+        let (directory, path) = place();
+        let fresh = directory.path().join("state.new");
+        fs::write(&fresh, "the half of a killed proc").unwrap();
+        for content in ["one", "two"] {
+            replace_own(&path, &fresh, content.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), content);
+        }
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o600);
+        let taken = directory.path().join("taken");
+        fs::create_dir_all(taken.join("by")).unwrap();
+        assert!(replace_own(&taken, &fresh, b"three").is_err());
+        assert!(!fresh.exists(), "left beside it");
     }
 
     #[test]

@@ -4,8 +4,7 @@
 //! same file under another journal would be placed again.
 
 use std::{
-    fs::{self, OpenOptions},
-    io::{self, Write},
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -16,7 +15,7 @@ use steadfast::{
     },
     limit::Account,
 };
-use steadfast_call::file::open_own;
+use steadfast_call::file::replace_own;
 
 use super::{known, out::is_same, place, row::Rows};
 use crate::{
@@ -194,9 +193,5 @@ fn write(note: &Path, paths: &[String]) -> io::Result<()> {
         return Ok(());
     }
     let part = beside(note, &format!(".{}.part", std::process::id()));
-    drop(fs::remove_file(&part));
-    let mut file = open_own(&part, OpenOptions::new().create_new(true).write(true))?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&part, note)
+    replace_own(note, &part, text.as_bytes())
 }

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use steadfast_call::file::open_own;
+use steadfast_call::file::{open_own, replace_own};
 
 use super::StoreError;
 
@@ -87,26 +87,11 @@ pub(super) fn take_place(path: &Path, now: i64) -> Result<Option<Duration>, Stor
     Ok(Some(Duration::from_millis((place - now).unsigned_abs())))
 }
 
-/// Writes the file `fresh` beside `path`, syncs it, and renames it into place.
+/// Replaces the file at `path`, by way of the file `fresh` beside it.
 pub(super) fn replace(path: &Path, fresh: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     // Checked before each write too: a link, or a file open to others, must not be replaced silently.
     drop(open(path)?);
-    // A process that was killed during a write has left this file.
-    let _ = fs::remove_file(fresh);
-    let written = write(fresh, bytes).and_then(|()| fs::rename(fresh, path));
-    if let Err(error) = written {
-        // The first error is the one to report.
-        let _ = fs::remove_file(fresh);
-        return Err(failed(path)(error));
-    }
-    let directory = directory_of(path);
-    File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed(directory))
-}
-
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = open_own(path, File::options().write(true).create_new(true))?;
-    file.write_all(bytes)?;
-    file.sync_all()
+    replace_own(path, fresh, bytes).map_err(failed(path))
 }
 
 fn directory_of(path: &Path) -> &Path {

@@ -6,12 +6,13 @@ use std::{
     ffi::OsString,
     fmt,
     fs::{self, File},
-    io::{self, Write},
+    io,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
+use steadfast_call::file::replace_own;
 
 use crate::sim::orders::outcome::Outcome;
 
@@ -131,10 +132,11 @@ impl StateFile {
     fn write(&self) -> io::Result<()> {
         let text = serde_json::to_string(&Stored { version: VERSION, runs: &self.runs })?;
         let new = beside(&self.path, ".new");
-        let mut file = File::create(&new)?;
-        file.write_all(format!("{text}\n{:08x}\n", crc32fast::hash(text.as_bytes())).as_bytes())?;
-        file.sync_all()?;
-        fs::rename(new, &self.path)
+        replace_own(
+            &self.path,
+            &new,
+            format!("{text}\n{:08x}\n", crc32fast::hash(text.as_bytes())).as_bytes(),
+        )
     }
 }
 
