@@ -30,6 +30,7 @@ pub(crate) mod matcher;
 pub(crate) mod mismatch;
 pub(crate) mod order_protocol;
 pub(crate) mod overnight;
+pub(crate) mod planning;
 pub(crate) mod query;
 pub(crate) mod read_fault;
 pub(crate) mod reading;

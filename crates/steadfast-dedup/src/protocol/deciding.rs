@@ -49,7 +49,7 @@ impl OrderProtocol {
             let absent = intents.get(&number).is_some_and(Intent::was_told_absent);
             absent && told.saturating_add(ORPHANED) > self.time.now()
         };
-        self.listed = std::mem::take(&mut self.listed).next_day();
+        self.listed.begin_day();
         let is_unsettled = |number| intents.get(&number).is_some_and(Intent::is_unsettled);
         let Overnight { blockers, told } = self.keys.begin_day(is_unsettled, may_be_listed, may_arrive);
         self.watches.begin_day(|number| blockers.contains(&number) || told.contains(&number));

@@ -220,10 +220,10 @@ pub(crate) enum Claimed {
 }
 
 impl ListedOrders {
-    /// Returns those of the next day: empty, except that it knows the identifiers of our orders.
-    pub(crate) fn next_day(self) -> Self {
-        let owned = self.entries.into_iter().filter(|(_, entry)| entry.owner.is_some());
-        Self { yesterdays: owned.map(|(id, _)| folded(&id).into()).collect(), ..Self::default() }
+    /// Forgets the day that is over, except the identifiers of our orders.
+    pub(crate) fn begin_day(&mut self) {
+        let owned = self.entries.iter().filter(|(_, entry)| entry.owner.is_some());
+        *self = Self { yesterdays: owned.map(|(id, _)| folded(id).into()).collect(), ..Self::default() };
     }
 
     /// True if an identifier belonged to one of our orders on the day before.

@@ -30,19 +30,19 @@ use crate::{
 /// decides how long to wait. The layers, the model and the simulator drive this same code.
 #[derive(Clone, Debug)]
 pub struct OrderProtocol {
-    pub(crate) settings: Arc<Settings>,
-    pub(crate) rules: Rules,
+    pub(super) settings: Arc<Settings>,
+    pub(super) rules: Rules,
     pub(super) time: Timeline,
     pub(super) intents: Intents,
     pub(super) keys: Keys,
-    pub(crate) listed: ListedOrders,
+    pub(super) listed: ListedOrders,
     pub(super) reads: Reads,
     pub(super) watches: Watches,
     pub(super) rejected: RejectedNames,
     pub(super) sessions: Sessions,
     pub(super) fidelity: Fidelity,
-    pub(crate) tally: Tally,
-    pub(crate) steps: Option<Vec<Step>>,
+    pub(super) tally: Tally,
+    pub(super) steps: Option<Vec<Step>>,
 }
 
 impl OrderProtocol {
