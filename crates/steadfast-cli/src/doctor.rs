@@ -1,5 +1,6 @@
 //! `steadfast doctor`: looks for reasons why requests are not accepted, without a login or an order.
 
+mod causes;
 mod finding;
 
 use std::net::UdpSocket;
@@ -11,7 +12,10 @@ use steadfast::{
     auth::{BrowserLogin, Cause, CodeSource, FileStore, Stored, Summary, TokenSource, TokenStore},
 };
 
-use self::finding::{Finding, Findings};
+use self::{
+    causes::{FAR_MS, causes, clock},
+    finding::{Finding, Findings},
+};
 use crate::{
     account::{self, Account, store_failed},
     exit::Failed,
@@ -40,11 +44,6 @@ struct Output<'a> {
     /// Why the service may answer 401, the most likely cause first.
     causes: Vec<String>,
 }
-
-/// A clock this far off makes one-time codes fail occasionally.
-const SKEW_MS: i64 = 2_000;
-/// A clock this far off makes them fail.
-const FAR_MS: i64 = 30_000;
 
 pub(crate) async fn run(args: Args) -> Result<(), Failed> {
     tokio::select! {
@@ -291,38 +290,4 @@ fn refused(summary: &Summary) -> &'static str {
 /// Returns an error with its causes.
 fn chain(error: &dyn std::error::Error) -> String {
     error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {}", chain(source)))
-}
-
-fn clock(probed: &Probed, findings: &mut Findings) -> Option<i64> {
-    let Some(offset) = probed.offset_ms else {
-        findings.doubtful("clock", "the service does not tell the time");
-        return None;
-    };
-    let text = format!("{offset} ms behind the service's");
-    match offset.abs() {
-        far if far >= FAR_MS => findings.bad("clock", text),
-        off if off >= SKEW_MS => findings.doubtful("clock", text),
-        _ => findings.fine("clock", text),
-    }
-    Some(offset)
-}
-
-/// Lists why a stored token may be refused, the most likely cause first.
-fn causes(summary: &Summary, offset: Option<i64>) -> Vec<Cause> {
-    let mut causes = Vec::new();
-    let opened = recent_sessions(summary);
-    if opened >= 10 {
-        causes.push(Cause::SessionEvicted { opened });
-    }
-    // The token was accepted before, so key, header and address were right.
-    if summary.has_worked {
-        causes.extend([Cause::Ended, Cause::AddressChanged]);
-        return causes;
-    }
-    causes.extend([Cause::IpNotWhitelisted, Cause::ApiKey, Cause::Ended]);
-    if let Some(offset_ms) = offset.filter(|offset| offset.abs() >= FAR_MS) {
-        causes.push(Cause::Clock { offset_ms });
-    }
-    causes.push(Cause::HeaderChanged);
-    causes
 }

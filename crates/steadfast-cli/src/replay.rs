@@ -3,6 +3,7 @@
 mod args;
 mod closing;
 mod known;
+mod name;
 mod out;
 mod output;
 mod paired;

@@ -11,7 +11,10 @@ use steadfast::{
     },
 };
 
-use super::row::{Row, Rows};
+use super::{
+    name,
+    row::{Row, Rows},
+};
 use crate::{
     exit::{Failed, print_note},
     journal::{read, without_refused},
@@ -52,13 +55,8 @@ pub(super) fn holds_rows(journal: &Path) -> Result<bool, Failed> {
 /// Returns the line and the order of a row that was sent.
 pub(super) fn row_of(entry: &Entry) -> Option<(u64, &OrderRequest)> {
     let Record::Begun { name: Some(name), order, .. } = &entry.record else { return None };
-    let line = name.as_str().strip_prefix("line-")?.trim_end_matches("-again").parse().ok()?;
+    let line = name::line_of(name.as_str())?;
     Some((line, order))
-}
-
-/// Returns the name of the order that is placed for a row whose first one was not found.
-pub(super) fn name_of_second(line: u64) -> String {
-    format!("line-{line}-again")
 }
 
 /// Returns the names of the orders that earlier runs have sent and that may be placed.
@@ -81,15 +79,14 @@ fn sent(entries: &[Entry]) -> BTreeSet<String> {
     // A second order that was refused (401, 429) may be placed until a list has confirmed the refusal.
     let open = steadfast::dedup::unresolved(entries);
     let seconds = open.iter().filter_map(|order| order.name.as_ref());
-    names.extend(seconds.map(|name| name.as_str().to_owned()).filter(|name| name.ends_with("-again")));
+    names.extend(seconds.map(|name| name.as_str().to_owned()).filter(|name| name::is_second(name)));
     names
 }
 
 /// Returns the rows whose second order was sent by an earlier run and may be placed. After "the first one is not
 /// there", the user would otherwise place a third.
 pub(super) fn seconds(names: &BTreeSet<String>) -> BTreeSet<u64> {
-    let line = |name: &String| name.strip_prefix("line-")?.strip_suffix("-again")?.parse().ok();
-    names.iter().filter_map(line).collect()
+    names.iter().filter(|name| name::is_second(name)).filter_map(|name| name::line_of(name)).collect()
 }
 
 /// Returns the orders without an end in a journal, by name. `None` if it cannot be read.

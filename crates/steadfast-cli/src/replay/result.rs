@@ -9,7 +9,7 @@ use std::{
 
 pub(crate) use self::counts::Counts;
 use self::sentence::{told, way_out, with_candidates, with_said, with_status, word};
-use super::row::BadRow;
+use super::{name, row::BadRow};
 use crate::{
     events::{NOT_KNOWN, Seen},
     placement::{Hindrance, Placement},
@@ -217,10 +217,7 @@ impl<W: Write> Results<W> {
 
     /// Writes an event about an order after its row's result, on a line of its own.
     pub(crate) fn event(&mut self, seen: &Seen) -> std::io::Result<()> {
-        let named: Option<u64> = seen
-            .name
-            .as_deref()
-            .and_then(|name| name.strip_prefix("line-")?.trim_end_matches("-again").parse().ok());
+        let named: Option<u64> = seen.name.as_deref().and_then(name::line_of);
         let listed = seen.order_id.as_deref().and_then(|id| self.lines.get(id).copied());
         let line = named.or(listed);
         let status = &format!("event: {}", seen.event.replace('_', " "));

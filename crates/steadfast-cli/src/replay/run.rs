@@ -17,7 +17,7 @@ use steadfast::{
 use tokio::{sync::broadcast::Receiver, time::Instant};
 
 use super::{
-    known,
+    known, name,
     result::Results,
     row::{Row, Rows},
 };
@@ -120,7 +120,7 @@ impl Replay {
         self.drive(&mut second, 1, &mut events, signals, |_| false).await;
         // The second order of a row was not placed any more, so the result is that of the first.
         for row in seconds {
-            self.ended(&name_of(row.line), row.line, &Placement::NotObserved { said: None });
+            self.ended(&name::of_first(row.line), row.line, &Placement::NotObserved { said: None });
         }
         self.shut_down(&mut events, signals).await;
         self.take_waiting(&mut events);
@@ -128,7 +128,7 @@ impl Replay {
         if self.stop != Stop::Nobody {
             while let Some(row) = self.next_row(&mut rows) {
                 let not_sent = self.not_sent();
-                self.ended(&name_of(row.line), row.line, &not_sent);
+                self.ended(&name::of_first(row.line), row.line, &not_sent);
             }
         }
         self.agree_with_journal().await;
@@ -208,9 +208,9 @@ impl Replay {
     /// If an earlier run has settled the first order and sent a second one, the second name is used: under the first
     /// the order would be sent again.
     fn name_of_first(&self, line: u64, again: &Again) -> String {
-        let first = name_of(line);
+        let first = name::of_first(line);
         let is_settled = again.sent.contains(&line) && !self.before.contains(&first);
-        if is_settled { known::name_of_second(line) } else { first }
+        if is_settled { name::of_second(line) } else { first }
     }
 
     /// Returns the name under which a row is placed again after its order was not found.
@@ -218,7 +218,7 @@ impl Replay {
     /// The first order is settled before, so that no run looks for it once the second one has replaced it. A run that
     /// dies in between has sent nothing for the row; the next run does.
     fn name_after_absence(&self, line: u64, again: &Again) -> String {
-        let (first, second) = (name_of(line), known::name_of_second(line));
+        let (first, second) = (name::of_first(line), name::of_second(line));
         let Some(journal) = &self.journal else { return second };
         if self.name_of_first(line, again) == second {
             return second;
@@ -305,16 +305,6 @@ async fn until(at: Option<Instant>) {
         Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,
     }
-}
-
-/// Returns the name of a row's order in the journal and at a sandbox.
-fn name_of(line: u64) -> String {
-    format!("line-{line}")
-}
-
-/// Returns the line of the row behind an order's name.
-fn line_of(name: &str) -> Option<u64> {
-    name.strip_prefix("line-")?.trim_end_matches("-again").parse().ok()
 }
 
 /// Prints a line above the progress bar.

@@ -3,6 +3,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use steadfast_sandbox::State;
 
+use super::name;
+
 /// The embedded sandbox's orders for the rows of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Truth {
@@ -20,9 +22,9 @@ pub(crate) struct Truth {
 impl Truth {
     pub(crate) fn of(state: &State, sent: &[String]) -> Self {
         let mut orders: BTreeMap<&str, usize> = sent.iter().map(|name| (name.as_str(), 0)).collect();
-        for name in state.orders.iter().filter_map(|order| order.intent.as_deref()) {
+        for intent in state.orders.iter().filter_map(|order| order.intent.as_deref()) {
             // An order that is placed again after it was not observed belongs to the same row.
-            let row = name.strip_suffix("-again").unwrap_or(name);
+            let row = name::first_of(intent);
             *orders.entry(row).or_default() += 1;
         }
         Self {

@@ -8,10 +8,10 @@ use steadfast::{
 };
 use tokio::time::Instant;
 
-use super::{Replay, Stop, name_of};
+use super::{Replay, Stop};
 use crate::{
     placement::{Hindrance, Placement},
-    replay::{known, row::Row},
+    replay::{known, name, row::Row},
 };
 
 const TOKEN_REFUSED: &str =
@@ -29,7 +29,7 @@ impl Replay {
         let read = || known::ends_in(self.journal.as_deref()?);
         let ends = if open.is_empty() { None } else { read() };
         for (line, name) in open {
-            let is_second = name != name_of(line);
+            let is_second = name::is_second(&name);
             let placement = match ends.as_ref().map(|ends| ends.get(&name)) {
                 None | Some(Some(known::End::Open)) => Placement::unresolved("interrupted", None),
                 Some(Some(known::End::Placed(order_id))) => {
@@ -105,7 +105,7 @@ impl Replay {
             let doubtful: Vec<(u64, Option<Verdict>)> = match &open {
                 Some(open) => not_placed
                     .filter_map(|line| {
-                        let verdict = open.get(&name_of(line)).or(open.get(&known::name_of_second(line)));
+                        let verdict = open.get(&name::of_first(line)).or(open.get(&name::of_second(line)));
                         Some((line, Some(verdict?.clone())))
                     })
                     .collect(),

@@ -5,11 +5,11 @@ use std::{collections::BTreeSet, io};
 use steadfast::dedup::{OrderEvent, Settings};
 use tokio::sync::broadcast::{Receiver, error::RecvError, error::TryRecvError};
 
-use super::{Replay, line_of};
+use super::Replay;
 use crate::{
     clock::wall,
     events::{Seen, Told},
-    replay::known,
+    replay::{known, name},
 };
 
 impl Replay {
@@ -49,7 +49,8 @@ impl Replay {
         let told = match event {
             Ok(event) => {
                 let Self { contradicted, open, .. } = self;
-                contradicted.tell(&event, |name| line_of(name).is_some_and(|line| open.contains_key(&line)))
+                contradicted
+                    .tell(&event, |name| name::line_of(name).is_some_and(|line| open.contains_key(&line)))
             }
             Err(RecvError::Lagged(missed)) => Told::missed(missed),
             // Not possible, because this run holds the client that sends them.
@@ -80,11 +81,11 @@ impl Replay {
     pub(super) fn report_leftovers(&mut self) {
         // A run without a journal knows of no earlier one.
         let recovered = self.client.recovered().unwrap_or_default();
-        let rows: BTreeSet<&str> = self.sent.iter().map(|name| name.trim_end_matches("-again")).collect();
+        let rows: BTreeSet<&str> = self.sent.iter().map(|name| name::first_of(name)).collect();
         let mut notes = Vec::new();
         for order in known::unknown(&recovered) {
             let name = order.name.as_ref().map_or("an order without a name", |name| name.as_str());
-            if !rows.contains(name.trim_end_matches("-again")) {
+            if !rows.contains(name::first_of(name)) {
                 notes.push(format!("{name} of an earlier run is not resolved: see `steadfast orders`"));
             }
         }

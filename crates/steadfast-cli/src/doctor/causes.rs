@@ -1,0 +1,44 @@
+use steadfast::auth::{Cause, Summary};
+
+use super::finding::Findings;
+use crate::{probe::Probed, summary::recent_sessions};
+
+/// A clock this far off makes one-time codes fail occasionally.
+const SKEW_MS: i64 = 2_000;
+/// A clock this far off makes them fail.
+pub(super) const FAR_MS: i64 = 30_000;
+
+/// Judges how far this machine's clock is off the service's, and returns that, if the service tells the time.
+pub(super) fn clock(probed: &Probed, findings: &mut Findings) -> Option<i64> {
+    let Some(offset) = probed.offset_ms else {
+        findings.doubtful("clock", "the service does not tell the time");
+        return None;
+    };
+    let text = format!("{offset} ms behind the service's");
+    match offset.abs() {
+        far if far >= FAR_MS => findings.bad("clock", text),
+        off if off >= SKEW_MS => findings.doubtful("clock", text),
+        _ => findings.fine("clock", text),
+    }
+    Some(offset)
+}
+
+/// Lists why a stored token may be refused, the most likely cause first.
+pub(super) fn causes(summary: &Summary, offset: Option<i64>) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let opened = recent_sessions(summary);
+    if opened >= 10 {
+        causes.push(Cause::SessionEvicted { opened });
+    }
+    // The token was accepted before, so key, header and address were right.
+    if summary.has_worked {
+        causes.extend([Cause::Ended, Cause::AddressChanged]);
+        return causes;
+    }
+    causes.extend([Cause::IpNotWhitelisted, Cause::ApiKey, Cause::Ended]);
+    if let Some(offset_ms) = offset.filter(|offset| offset.abs() >= FAR_MS) {
+        causes.push(Cause::Clock { offset_ms });
+    }
+    causes.push(Cause::HeaderChanged);
+    causes
+}
