@@ -21,7 +21,6 @@ use steadfast::{
     call::Routes,
     deadline::DeadlineLayer,
     dedup::{DedupLayer, OrderTracker, SendGuardLayer, Settings},
-    ext::Stamp,
     limit::{Quota, ZoneLimiter},
     retry::{AttemptTimeoutLayer, ClassifyLayer, RetryPolicy},
     route::RouteLayer,
@@ -59,7 +58,7 @@ fn routed(method: Method, path: &str, body: String) -> Result<Request<Full<Bytes
     let request = Request::builder().method(&method).uri(format!("{BASE}{path}"));
     let mut request = request.body(Full::from(body))?;
     if let Some(route) = Routes::default().find(&method, path) {
-        route.clone().put(request.extensions_mut());
+        steadfast::call::Call::of_mut(request.extensions_mut()).set_route(route.clone());
     }
     Ok(request)
 }

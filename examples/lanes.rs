@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::Full;
+use steadfast::call::Call;
 use steadfast::{
     BoxError, Paths, Stack,
     auth::{ApiKey, TokenSource},
@@ -41,7 +42,7 @@ async fn show(name: &str, lane: Option<Lane>) -> Result<(), BoxError> {
             .uri(format!("{}{path}", facts.base_url))
             .body(Full::<Bytes>::default())?;
         if let Some(lane) = lane {
-            request.extensions_mut().insert(lane);
+            Call::of_mut(request.extensions_mut()).set_lane(lane);
         }
         Ok::<_, http::Error>(request)
     };

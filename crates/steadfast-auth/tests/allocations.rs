@@ -7,6 +7,7 @@ use std::{
     convert::Infallible,
     future::{Ready, ready},
     hint::black_box,
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -15,10 +16,7 @@ use http::{HeaderValue, Request, Response, header::ACCEPT};
 use http_body_util::Full;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use steadfast_auth::{ApiKey, AuthHeaderLayer, RefreshLayer, TokenSource};
-use steadfast_call::{
-    Outcome, Route,
-    ext::{self, Stamp},
-};
+use steadfast_call::{Call, Outcome, Route, ext::Stamp};
 use steadfast_spec::Endpoint;
 use tokio_test::task;
 use tower::{Layer, Service, ServiceExt};
@@ -52,7 +50,7 @@ fn request() -> Request<Full<Bytes>> {
     let mut request = Request::get("https://api.example/v2/api/oms/orders").body(Full::default()).unwrap();
     request.headers_mut().insert(ACCEPT, HeaderValue::from_static("*/*"));
     // As in a stack, where Route is further out.
-    ext::Route::new(Route::new(Endpoint::Orders)).put(request.extensions_mut());
+    Call::of_mut(request.extensions_mut()).set_route(Arc::new(Route::new(Endpoint::Orders)));
     request
 }
 

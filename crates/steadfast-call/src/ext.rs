@@ -1,10 +1,8 @@
-//! Typed request and response extensions that several layers read.
+//! The values in which layers tell each other about a call.
 //!
-//! Layers do not know each other; they communicate through these types. A caller may set those marked *by the caller*
-//! on a request.
-//!
-//! The types that every call has are read by [`Stamp::of`], several at once by [`Stamped`], and set by [`Stamp::put`]:
-//! together they are one entry of the extensions. Each of the others is an entry of its own.
+//! On a request they are the fields of its [`Call`](crate::Call). On an answer, [`Outcome`], [`SendStamp`] and
+//! [`TokenGeneration`] are read by [`Stamp::of`], several at once by [`Stamped`], and set by [`Stamp::put`]: together
+//! they are one entry of the extensions. [`DoNotRetry`] and [`ErrorEnvelope`] are entries of their own.
 //!
 //! Instants are the standard library's, because this crate knows no runtime. Services convert with
 //! `tokio::time::Instant::from_std`, which keeps paused time paused.
@@ -23,25 +21,9 @@ use std::{
 
 pub use crate::{
     Fate, Lane, Outcome, Place,
-    sends::{ResendCount, Sends},
+    sends::Sends,
     stamps::{Stamp, Stamped},
 };
-
-/// Facts about a request from its method and path, shared by all its sends. Set by the route layer.
-pub type Route = Arc<crate::Route>;
-
-/// When the request must have left; later it is not sent at all. Set by the caller or by the deadline layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SendBy(pub Instant);
-
-/// When the caller wants an answer. Set by the caller or by the deadline layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Deadline(pub Instant);
-
-/// When a call that places or changes an order began, by every clock. With it, suspension counts for [`SendBy`] and
-/// [`Deadline`], whose instants are of a clock that may have stood still. Set by the dedup layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Began(pub crate::Moment);
 
 /// The generation of a request's token; it grows by one with each renewal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -106,7 +88,7 @@ impl SendStamp {
     }
 }
 
-/// The caller's own name for an order: two calls with one `IntentId` place at most one order. Set by the caller.
+/// The caller's own name for an order: two calls with one `IntentId` place at most one order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IntentId(Arc<str>);
 
@@ -185,12 +167,3 @@ pub struct DoNotRetry;
 /// order, and a list without the order confirms that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorEnvelope;
-
-/// Marks a request that already carries its `Authorization`, of a session that may have ended. The header is not
-/// replaced, and no token is waited for, renewed or judged because of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OwnAuthorization;
-
-/// Marks a repeat of a request that was admitted once: it waits at the head of its lane, not at the tail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HeadOfLane;

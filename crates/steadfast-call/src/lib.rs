@@ -1,9 +1,8 @@
 //! The facts that layers tell each other about one call.
 //!
-//! Layers do not know each other. One leaves a typed extension on a request or an answer ([`ext`]), another reads it:
-//! the [`Route`] of the request, when it must have left, its priority ([`Lane`]), its sends. An answer's [`Outcome`]
-//! says what it proves, and the [`Failure`] in the chain of an error how far the request got. [`ext::Place`] is the
-//! order in which layers stand.
+//! Layers do not know each other. They meet in the [`Call`] of a request: its [`Route`], when it must have left, its
+//! priority ([`Lane`]), the evidence of its send. An answer's [`Outcome`] says what it proves, and the [`Failure`] in
+//! the chain of an error how far the request got. [`ext::Place`] is the order in which layers stand.
 //!
 //! Two things are here because several layers need them: clocks that count suspension ([`Moment`]), and state files of
 //! this user ([`file`](mod@file)).
@@ -31,6 +30,7 @@
 //!
 //! It holds no layer, sends nothing and waits for nothing.
 
+mod call;
 mod class;
 mod classify;
 mod clock;
@@ -47,6 +47,7 @@ mod spare;
 mod stamps;
 
 pub use crate::{
+    call::Call,
     class::Class,
     classify::{Peek, outcome_of, outcome_of_status},
     clock::{BootClock, Clocks, Moment, WallClock},

@@ -2,7 +2,10 @@ use std::fmt;
 
 use http::Extensions;
 
-use crate::ext::Stamp;
+use crate::{
+    Call, Lane,
+    ext::{Account, IntentId},
+};
 
 /// A layer's place in the stack, outermost first.
 ///
@@ -92,13 +95,13 @@ impl Place {
     ///
     /// # Panics
     ///
-    /// In a debug build, if the request has already passed a place further in.
+    /// As [`check`](Self::check).
     #[inline]
     pub fn pass(self, request: &mut Extensions) {
         if cfg!(debug_assertions) {
             self.check(request);
-            let passed = Passed::of(request).map_or(0, |passed| passed.0);
-            Passed(passed | self.bit()).put(request);
+            let call = Call::of_mut(request);
+            call.set_passed(Passed(call.passed().0 | self.bit()));
         }
     }
 
@@ -106,11 +109,16 @@ impl Place {
     ///
     /// # Panics
     ///
-    /// In a debug build, if the request has already passed a place further in.
+    /// In a debug build, if the request has already passed a place further in, or holds a fact of its [`Call`] as an
+    /// extension of its own, where no layer reads it.
     #[inline]
     pub fn check(self, request: &Extensions) {
         if cfg!(debug_assertions) {
-            let passed = Passed::of(request).map_or(0, |passed| passed.0);
+            let astray = request.get::<Lane>().is_some()
+                || request.get::<Account>().is_some()
+                || request.get::<IntentId>().is_some();
+            assert!(!astray, "a lane, an account or an intent belongs into the request's `Call`");
+            let passed = Call::of(request).passed().0;
             let wrong = Self::ALL.into_iter().find(|place| *place > self && passed & place.bit() != 0);
             if let Some(outer) = wrong {
                 panic!(
@@ -125,7 +133,7 @@ impl Place {
     #[inline]
     pub fn leave(request: &mut Extensions) {
         if cfg!(debug_assertions) {
-            Passed::remove(request);
+            Call::of_mut(request).set_passed(Passed::NONE);
         }
     }
 
@@ -142,8 +150,12 @@ impl fmt::Display for Place {
 
 /// The places that a request has passed on its way in. A clone keeps those passed so far, so a repeat knows only the
 /// places outside of the repeating layer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Passed(u16);
+
+impl Passed {
+    pub(crate) const NONE: Self = Self(0);
+}
 
 #[cfg(test)]
 mod tests {
@@ -153,6 +165,15 @@ mod tests {
     fn places_are_listed_as_they_are_ordered() {
         assert!(Place::ALL.is_sorted());
         assert_eq!(Place::ALL.map(|place| place as usize), std::array::from_fn(|at| at));
+    }
+
+    #[test]
+    fn a_fact_outside_of_the_call_is_refused_in_debug_builds() {
+        let mut request = Extensions::new();
+        request.insert(IntentId::new("7"));
+        let passed =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| Place::Dedup.pass(&mut request)));
+        assert_eq!(passed.is_err(), cfg!(debug_assertions));
     }
 
     #[test]

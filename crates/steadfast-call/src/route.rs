@@ -7,10 +7,7 @@ use http::{Method, Request, Uri};
 use percent_encoding::percent_decode_str;
 use steadfast_spec::{AuthKind, Endpoint, Paths, Zone, has_dots, matches_template};
 
-use crate::{
-    Class, Lane,
-    ext::{self, Stamp},
-};
+use crate::{Call, Class, Lane};
 
 /// The properties of a request that follow from its method and path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,13 +105,13 @@ impl Routes {
     /// # Ok::<(), http::Error>(())
     /// ```
     #[must_use]
-    pub fn of<B>(request: &Request<B>) -> Cow<'_, ext::Route> {
-        Self::or_shown(ext::Route::of(request.extensions()), request.method(), request.uri())
+    pub fn of<B>(request: &Request<B>) -> Cow<'_, Arc<Route>> {
+        Self::or_shown(Call::of(request.extensions()).route(), request.method(), request.uri())
     }
 
     /// The same for a caller that has already looked into the extensions and found `known`.
     #[must_use]
-    pub fn or_shown<'a>(known: Option<&'a ext::Route>, method: &Method, uri: &Uri) -> Cow<'a, ext::Route> {
+    pub fn or_shown<'a>(known: Option<&'a Arc<Route>>, method: &Method, uri: &Uri) -> Cow<'a, Arc<Route>> {
         static DEFAULT: LazyLock<Routes> = LazyLock::new(Routes::default);
         if let Some(route) = known {
             return Cow::Borrowed(route);
@@ -284,8 +281,8 @@ mod tests {
     #[test]
     fn the_route_layer_has_the_last_word() {
         let mut request = request(Method::GET, "https://a.example/v2/api/oms/orders");
-        let route = ext::Route::new(Route::new(Endpoint::PlaceOrder));
-        request.extensions_mut().insert(Arc::clone(&route));
+        let route = Arc::new(Route::new(Endpoint::PlaceOrder));
+        Call::of_mut(request.extensions_mut()).set_route(route.clone());
         assert!(Arc::ptr_eq(&Routes::of(&request), &route), "shared, not copied");
     }
 

@@ -5,10 +5,9 @@ use std::sync::{
 
 /// Data shared by the spans of one call's sends: the template of its path, and the number of sends.
 ///
-/// The outermost layer puts one into the extensions of each call's request. Every repeat carries it on, whether it is
-/// due to the policy, a renewed token, or the end of an order's doubt. Without it a span knows only the repeats of the
-/// policy, by its [`ResendCount`](crate::ext::ResendCount), and the templates of the paths that the specification
-/// shows.
+/// The outermost layer puts one into each [`Call`](crate::Call). Every repeat carries it on, whether it is due to the
+/// policy, a renewed token, or the end of an order's doubt. Without it a span knows only the
+/// [repeats](crate::Call::repeats) of the policy, and the templates of the paths that the specification shows.
 ///
 /// # Example
 ///
@@ -53,7 +52,3 @@ impl Sends {
         self.0.begun.fetch_add(1, Ordering::Relaxed)
     }
 }
-
-/// How often the retry policy has sent a request again; in the extensions of every repeat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ResendCount(pub u32);

@@ -2,18 +2,14 @@ use http::Extensions;
 
 use crate::{
     Outcome,
-    ext::{Began, Deadline, Route, SendBy, SendStamp, Sends, Ticket, TokenGeneration},
-    place::Passed,
+    ext::{SendStamp, TokenGeneration},
 };
 
-/// A value that a layer leaves on a request or an answer for other layers.
+/// A value that a layer leaves on an answer for layers further out.
 ///
-/// A separate entry for each would cost an allocation each. So all stamps of a request, and all of an answer, are one
-/// entry of its extensions, and are read and set here.
-///
-/// A caller or a foreign layer that does not know this may insert a stamp like any other extension. Such an entry takes
-/// precedence, and a layer that sets the stamp again sets it there. It costs more: the request is then copied whole by
-/// every layer that may send it again.
+/// A separate entry for each would cost an allocation each. So all stamps of an answer are one entry of its extensions,
+/// and are read and set here. A foreign layer that does not know this may insert a stamp like any other extension: such
+/// an entry takes precedence, and a layer that sets the stamp again sets it there.
 ///
 /// # Example
 ///
@@ -31,7 +27,7 @@ use crate::{
 /// assert_eq!(TokenGeneration::of(&answer), Some(&TokenGeneration(3)));
 /// ```
 pub trait Stamp: Field {
-    /// Returns the stamp of a request or an answer with these extensions.
+    /// Returns the stamp of an answer with these extensions.
     #[must_use]
     fn of(extensions: &Extensions) -> Option<&Self> {
         Stamped::of(extensions).stamp()
@@ -69,16 +65,16 @@ impl<T: Field> Stamp for T {}
 ///
 /// ```
 /// use http::Extensions;
-/// use steadfast_call::{Lane, ext::{Outcome, Stamp, Stamped, TokenGeneration}};
+/// use steadfast_call::ext::{Outcome, Stamp, Stamped, TokenGeneration};
 ///
 /// let mut answer = Extensions::new();
 /// TokenGeneration(1).put(&mut answer);
-/// answer.insert(Lane::Bulk);
+/// answer.insert("another");
 ///
 /// let stamped = Stamped::of(&answer);
 /// assert_eq!(stamped.stamp(), Some(&TokenGeneration(1)));
 /// assert_eq!(stamped.stamp::<Outcome>(), None);
-/// assert_eq!(stamped.beside(), Some(&Lane::Bulk));
+/// assert_eq!(stamped.beside(), Some(&"another"));
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Stamped<'a> {
@@ -109,27 +105,15 @@ impl<'a> Stamped<'a> {
     }
 }
 
-/// All stamps of a request or of an answer.
+/// All stamps of an answer.
 #[derive(Clone, Debug, Default)]
 pub struct Stamps {
-    route: Option<Route>,
-    deadline: Option<Deadline>,
-    send_by: Option<SendBy>,
-    began: Option<Began>,
     generation: Option<TokenGeneration>,
-    ticket: Option<Ticket>,
     send: Option<SendStamp>,
-    sends: Option<Sends>,
-    passed: Option<Passed>,
     outcome: Option<Outcome>,
 }
 
 impl Stamps {
-    /// Returns the stamps for another send of the request: without the send stamp, which belongs to one send.
-    pub(crate) fn of_next_send(&self) -> Self {
-        Self { send: None, ..self.clone() }
-    }
-
     pub(crate) fn get<T: Field>(&self) -> Option<&T> {
         T::field(self).as_ref()
     }
@@ -158,15 +142,8 @@ macro_rules! fields {
 }
 
 fields! {
-    route: Route,
-    deadline: Deadline,
-    send_by: SendBy,
-    began: Began,
     generation: TokenGeneration,
-    ticket: Ticket,
     send: SendStamp,
-    sends: Sends,
-    passed: Passed,
     outcome: Outcome,
 }
 
@@ -202,14 +179,5 @@ mod tests {
             TokenGeneration::remove(&mut extensions);
             assert_eq!(TokenGeneration::of(&extensions), None);
         }
-    }
-
-    #[test]
-    fn a_copy_of_a_request_has_stamps_of_its_own() {
-        let mut first = Extensions::new();
-        TokenGeneration(1).put(&mut first);
-        let repeat = first.clone();
-        TokenGeneration(2).put(&mut first);
-        assert_eq!(TokenGeneration::of(&repeat), Some(&TokenGeneration(1)));
     }
 }

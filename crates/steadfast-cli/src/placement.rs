@@ -7,7 +7,7 @@ use steadfast::{
     ext::{IntentId, Stamp},
     retry::AttemptTrail,
 };
-use steadfast_call::find_cause;
+use steadfast_call::{Call, find_cause};
 use steadfast_spec::{Envelope, PlacedOrder};
 
 /// The request header with a call's name for the sandbox's ground truth.
@@ -124,7 +124,7 @@ fn may_have_left(error: &Error) -> bool {
 
 async fn send(client: &Client, name: &str, order: &OrderRequest, tell: Tell) -> Result<Placement, Error> {
     let mut request = client.request(&Operation::place_order(order))?;
-    request.extensions_mut().insert(IntentId::new(name));
+    Call::of_mut(request.extensions_mut()).set_intent(IntentId::new(name));
     if let (Tell::Sandbox, Ok(name)) = (tell, HeaderValue::from_str(name)) {
         request.headers_mut().insert(INTENT, name);
     }

@@ -6,7 +6,7 @@ use http_body_util::Full;
 use steadfast::{
     BaseUrl, BoxError, Transport,
     auth::{AuthHeaderLayer, SkewEstimator, TokenSource},
-    ext::{self, Stamp},
+    call::Call,
     limit::{self, RateLimitLayer},
     spec::Endpoint,
 };
@@ -75,8 +75,9 @@ impl Probe {
         S::Error: Into<BoxError>,
     {
         let mut request = Request::get(self.uri.clone()).body(Full::default())?;
-        request.extensions_mut().insert(self.counted_as.clone());
-        ext::Deadline((Instant::now() + WITHIN).into_std()).put(request.extensions_mut());
+        Call::of_mut(request.extensions_mut())
+            .set_account(self.counted_as.clone())
+            .set_deadline((Instant::now() + WITHIN).into_std());
         let sent = wall();
         let answer = tokio::time::timeout(WITHIN, service.oneshot(request));
         let response = answer.await?.map_err(Into::into)?;

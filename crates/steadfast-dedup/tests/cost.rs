@@ -11,6 +11,7 @@ use std::{
     convert::Infallible,
     future::{Ready, poll_fn, ready},
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -19,10 +20,7 @@ use http::{Request, Response};
 use http_body::Body;
 use http_body_util::Full;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-use steadfast_call::{
-    Outcome, Route,
-    ext::{self, Stamp},
-};
+use steadfast_call::{Call, Outcome, Route};
 use steadfast_dedup::{DedupLayer, OrderTracker, SendGuardLayer};
 use steadfast_spec::Endpoint;
 use tokio::time::Instant;
@@ -72,7 +70,7 @@ fn request() -> Request<Full<Bytes>> {
         .header("content-type", "application/x-www-form-urlencoded")
         .body(Full::from(Bytes::from_static(FORM.as_bytes())))
         .unwrap();
-    ext::Route::new(Route::new(Endpoint::PlaceOrder)).put(request.extensions_mut());
+    Call::of_mut(request.extensions_mut()).set_route(Arc::new(Route::new(Endpoint::PlaceOrder)));
     request
 }
 

@@ -28,10 +28,7 @@ use http::{Method, Request, Response};
 use http_body::Body;
 use http_body_util::Full;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-use steadfast_call::{
-    Outcome, Resend, Route,
-    ext::{self, Stamp},
-};
+use steadfast_call::{Call, Outcome, Resend, Route};
 use steadfast_dedup::{DedupLayer, OrderTracker, SendGuardLayer, Settings, Unresolved};
 use steadfast_spec::Endpoint;
 use steadfast_verify::noon::at_noon;
@@ -99,7 +96,7 @@ fn request(qty: usize) -> Request<Full<Bytes>> {
     let mut request = Request::post("https://gateway.example/v2/api/oms/place-order")
         .body(Full::from(Bytes::from(form)))
         .unwrap();
-    ext::Route::new(Route::new(Endpoint::PlaceOrder)).put(request.extensions_mut());
+    Call::of_mut(request.extensions_mut()).set_route(Arc::new(Route::new(Endpoint::PlaceOrder)));
     request
 }
 

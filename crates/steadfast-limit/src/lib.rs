@@ -29,7 +29,7 @@
 //! for n in 0..11 {
 //!     let mut order = Request::post("http://example.com/v2/api/oms/place-order").body(String::new())?;
 //!     let soon = tokio::time::Instant::now() + std::time::Duration::from_millis(200);
-//!     order.extensions_mut().insert(ext::SendBy(soon.into_std()));
+//!     Call::of_mut(order.extensions_mut()).set_send_by(soon.into_std());
 //!     match service.ready().await?.call(order).await {
 //!         Ok(placed) => assert_eq!(placed.into_body(), "placed"),
 //!         Err(error) => {

@@ -6,10 +6,7 @@ use std::{
 };
 
 use http::{Request, Response, header::HOST};
-use steadfast_call::{
-    BoxError, Lane, Routes,
-    ext::{self, Stamped},
-};
+use steadfast_call::{BoxError, Call, Routes, ext};
 use steadfast_spec::Zone;
 use tokio::time::Instant;
 use tower_service::Service;
@@ -28,9 +25,9 @@ use crate::{
 /// It is always ready, because a request's zones are unknown before the request. The future does the waiting: the
 /// number of waiters is bounded per lane, and the inner service is polled ready afterwards.
 ///
-/// It reads from the extensions of a request: [`Lane`], else the route's; [`ext::Account`], else the unnamed one;
-/// [`ApiKeyName`], else the layer's; [`ext::SendBy`] and [`ext::Deadline`], of which the earlier one refuses the
-/// request at once if it cannot be met; and [`ext::HeadOfLane`].
+/// It reads from the [`Call`] of a request: its lane, else the route's; its account, else the unnamed one; the time to
+/// send and the deadline, of which the earlier one refuses the request at once if it cannot be met; and whether it
+/// waits at the head of its lane. An [`ApiKeyName`] in the extensions counts before the layer's.
 ///
 /// # Clone
 ///
@@ -109,19 +106,18 @@ impl Shared {
 
     /// Prepares the wait for a permit for `request` in `zones`, with the instant by which it must have left.
     fn ask<B>(&self, request: &Request<B>, zones: &[Zone]) -> Asked {
-        let extensions = Stamped::of(request.extensions());
-        let account = extensions.beside::<ext::Account>().unwrap_or(&UNNAMED);
-        let again = extensions.beside::<ext::HeadOfLane>().is_some();
-        let keys = self.keys(authority_of(request), account, extensions.beside());
-        let route = Routes::or_shown(extensions.stamp(), request.method(), request.uri());
-        let lane = extensions.beside::<Lane>().copied().unwrap_or(route.lane);
+        let call = Call::of(request.extensions());
+        let account = call.account().unwrap_or(&UNNAMED);
+        let keys = self.keys(authority_of(request), account, request.extensions().get());
+        let route = Routes::or_shown(call.route(), request.method(), request.uri());
+        let lane = call.lane().unwrap_or(route.lane);
         let watched = self.limiter.watch(zones, keys, route.endpoint, request.uri().path());
         let mut acquire = self.limiter.acquire_watched(zones, keys, lane, watched);
-        let send_by = send_by(extensions);
+        let send_by = send_by(call);
         if let Some(send_by) = send_by {
             acquire = acquire.deadline(send_by);
         }
-        if again {
+        if call.is_at_head_of_lane() {
             acquire = acquire.at_head_of_lane();
         }
         Asked { acquire, watched, send_by, ends_when_dropped: self.ends_when_dropped }
@@ -154,16 +150,11 @@ where
 static UNNAMED: LazyLock<ext::Account> = LazyLock::new(ext::Account::default);
 
 /// Returns the instant by which a request must have left.
-fn send_by(extensions: Stamped<'_>) -> Option<Instant> {
-    let send_by = extensions.stamp::<ext::SendBy>().map(|send_by| send_by.0);
+fn send_by(call: &Call) -> Option<Instant> {
     // A request must leave before the instant by which it must be answered.
     let before =
-        |deadline: &ext::Deadline| deadline.0.checked_sub(Duration::from_nanos(1)).unwrap_or(deadline.0);
-    let earliest = match (send_by, extensions.stamp().map(before)) {
-        (Some(send_by), Some(deadline)) => Some(send_by.min(deadline)),
-        (send_by, deadline) => send_by.or(deadline),
-    };
-    earliest.map(Instant::from_std)
+        call.deadline().map(|deadline| deadline.checked_sub(Duration::from_nanos(1)).unwrap_or(deadline));
+    call.send_by().into_iter().chain(before).min().map(Instant::from_std)
 }
 
 /// Returns the host and port that a request goes to.

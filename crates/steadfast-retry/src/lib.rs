@@ -113,4 +113,4 @@ pub use crate::{
     },
     trail::{Attempt, AttemptTrail},
 };
-pub use steadfast_call::ext::{ResendCount, Sends};
+pub use steadfast_call::ext::Sends;

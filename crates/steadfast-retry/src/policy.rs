@@ -1,11 +1,8 @@
 use std::{fmt, ops::RangeInclusive, sync::Arc, time::Duration};
 
-use http::{Extensions, Response, StatusCode};
+use http::{Response, StatusCode};
 use http_body::Body;
-use steadfast_call::{
-    BoxError, Class, Lane,
-    ext::{self, ResendCount},
-};
+use steadfast_call::{BoxError, Call, Class, Lane, ext};
 use tokio::time::Instant;
 use tower::retry::{Policy, budget::Budget};
 
@@ -30,7 +27,7 @@ use crate::{
 ///    ([`Route::is_unverifiable`](steadfast_call::Route::is_unverifiable)) is not repeated after a 429. An answer
 ///    that no layer has classified is judged by its status.
 /// 2. The time follows from [`Rules`]: 1, 2, 4 and 8 s by default, longer if the answer asks for it. There is no
-///    repeat if it would come too late for the call's [`Deadline`](ext::Deadline) or [`SendBy`](ext::SendBy). A
+///    repeat if it would come too late for the call's [deadline](Call::deadline) or [time to send](Call::send_by). A
 ///    cancel that meets a 429 waits at the limiter instead, before all others, if
 ///    [`predict_permit`](RetryPolicy::predict_permit) is set: the limiter has paused the zone.
 /// 3. If a repeat is due and not made, the last result is returned. An answer is marked with
@@ -146,15 +143,15 @@ impl RetryPolicy {
         self
     }
 
-    /// Uses `predict` to find out when a limiter further in would admit a request with these extensions at the head
-    /// of its lane. A repeat that the limiter would then refuse is not waited for.
+    /// Uses `predict` to find out when a limiter further in would admit a request of a call at the head of its
+    /// lane. A repeat that the limiter would then refuse is not waited for.
     ///
     /// A safe request of the critical lane, such as a cancel, that meets a 429 is handed back to the limiter at once,
     /// and until its deadline. So the limiter must pause after a 429, as a `ZoneLimiter` does.
     #[must_use]
     pub fn predict_permit<F>(mut self, predict: F) -> Self
     where
-        F: Fn(&Extensions) -> Option<Instant> + Send + Sync + 'static,
+        F: Fn(&Call) -> Option<Instant> + Send + Sync + 'static,
     {
         self.settings().predict_permit(predict);
         self
@@ -185,10 +182,9 @@ impl RetryPolicy {
         if last.is_final || !may_repeat(class, last.observation.ending) {
             return Decision::Return;
         }
-        let extensions = stored.head().extensions;
-        let remaining = self.settings.remaining(&extensions);
+        let remaining = self.settings.remaining(stored.call());
         let (rules, earlier, draw) = (self.settings.rules(), &self.earlier, self.settings.draw());
-        let lane = extensions.get::<Lane>().copied().unwrap_or(stored.route().lane);
+        let lane = stored.call().lane().unwrap_or(stored.route().lane);
         let must_get_out = class == Class::Safe && lane == Lane::Critical;
         let decision =
             if must_get_out && last.observation.ending == Ending::Throttled && remaining.permit.is_some() {
@@ -288,10 +284,8 @@ where
                 let mut attempt = Attempt::new(last.outcome, last.observation.status);
                 attempt.delay = Some(after);
                 self.earlier.push(attempt);
-                let mut head = stored.head();
-                head.extensions.insert(ext::HeadOfLane);
-                head.extensions.insert(ResendCount(u32::try_from(self.earlier.len()).unwrap_or(u32::MAX)));
-                stored.set_head(head);
+                let repeats = u32::try_from(self.earlier.len()).unwrap_or(u32::MAX);
+                stored.call_mut().set_repeats(repeats).put_at_head_of_lane();
                 let old = std::mem::replace(result, Err(Superseded.into())).ok().map(Response::into_body);
                 Some(Backoff::new(after, old))
             }

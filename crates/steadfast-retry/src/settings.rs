@@ -4,19 +4,18 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use http::Extensions;
 use rand_chacha::{
     ChaCha8Rng,
     rand_core::{Rng, SeedableRng},
 };
-use steadfast_call::ext::{self, Stamp};
+use steadfast_call::Call;
 use tokio::time::Instant;
 use tower::retry::budget::Budget;
 
 use crate::rules::{Remaining, Rules};
 
-/// Predicts when the limiter admits a request with these extensions.
-type PredictPermit = dyn Fn(&Extensions) -> Option<Instant> + Send + Sync;
+/// Predicts when the limiter admits a request of this call.
+type PredictPermit = dyn Fn(&Call) -> Option<Instant> + Send + Sync;
 
 /// The rules of a policy, and the sources of all that the rules are told: chance, time and a budget.
 #[derive(Clone)]
@@ -48,7 +47,7 @@ impl Settings {
 
     pub(crate) fn predict_permit<F>(&mut self, predict: F)
     where
-        F: Fn(&Extensions) -> Option<Instant> + Send + Sync + 'static,
+        F: Fn(&Call) -> Option<Instant> + Send + Sync + 'static,
     {
         self.predict = Some(Arc::new(predict));
     }
@@ -71,14 +70,14 @@ impl Settings {
         self.rng.lock().unwrap_or_else(PoisonError::into_inner).next_u64()
     }
 
-    /// Returns the time left to a request with these extensions.
-    pub(crate) fn remaining(&self, extensions: &Extensions) -> Remaining {
+    /// Returns the time left to a call.
+    pub(crate) fn remaining(&self, call: &Call) -> Remaining {
         let now = Instant::now();
         let until = |instant: Instant| instant.saturating_duration_since(now);
         Remaining {
-            deadline: ext::Deadline::of(extensions).map(|d| until(Instant::from_std(d.0))),
-            send_by: ext::SendBy::of(extensions).map(|d| until(Instant::from_std(d.0))),
-            permit: self.predict.as_ref().and_then(|predict| predict(extensions)).map(until),
+            deadline: call.deadline().map(|at| until(Instant::from_std(at))),
+            send_by: call.send_by().map(|at| until(Instant::from_std(at))),
+            permit: self.predict.as_ref().and_then(|predict| predict(call)).map(until),
         }
     }
 

@@ -1,14 +1,12 @@
 use std::{
     borrow::Cow,
     fmt,
+    sync::Arc,
     task::{Context, Poll},
 };
 
 use http::{Request, request};
-use steadfast_call::{
-    Routes, Spare,
-    ext::{Route, Stamp},
-};
+use steadfast_call::{Call, Route, Routes, Spare};
 use tower_service::Service;
 
 use crate::buffer::replay::Replay;
@@ -46,24 +44,29 @@ impl<B> StoredRequest<B> {
     }
 
     /// Returns its route, as [`Routes::of`] finds it.
-    pub(crate) fn route(&self) -> Cow<'_, Route> {
+    pub(crate) fn route(&self) -> Cow<'_, Arc<Route>> {
         match &self.head {
-            Head::Whole(head) => Routes::or_shown(Route::of(&head.extensions), &head.method, &head.uri),
+            Head::Whole(head) => {
+                Routes::or_shown(Call::of(&head.extensions).route(), &head.method, &head.uri)
+            }
             Head::Spare(spare) => spare.route(),
         }
     }
 
-    /// Returns the head for the repeat.
-    pub(crate) fn head(&self) -> request::Parts {
+    /// Returns the facts of its call.
+    pub(crate) fn call(&self) -> &Call {
         match &self.head {
-            Head::Whole(head) => head.clone(),
-            Head::Spare(spare) => spare.clone().with(()).into_parts().0,
+            Head::Whole(head) => Call::of(&head.extensions),
+            Head::Spare(spare) => spare.call(),
         }
     }
 
-    /// Makes the repeat a whole request.
-    pub(crate) fn set_head(&mut self, head: request::Parts) {
-        self.head = Head::Whole(head);
+    /// Returns the facts of its call, to be changed for the repeat.
+    pub(crate) fn call_mut(&mut self) -> &mut Call {
+        match &mut self.head {
+            Head::Whole(head) => Call::of_mut(&mut head.extensions),
+            Head::Spare(spare) => spare.call_mut(),
+        }
     }
 
     fn into_request(self) -> Request<B> {

@@ -29,7 +29,7 @@ use std::{
 };
 
 use http::{Extensions, Request};
-use steadfast_call::ext::{self, Stamp, Stamped};
+use steadfast_call::{Call, ext};
 use tokio::time::Instant;
 use tower_layer::Layer;
 use tower_service::Service;
@@ -44,7 +44,7 @@ use crate::description::{LayerDescription, spelled};
 /// use std::time::Duration;
 ///
 /// use http::{Request, Response};
-/// use steadfast::{BoxError, deadline::DeadlineLayer, ext::{self, Stamp}};
+/// use steadfast::{BoxError, call::Call, deadline::DeadlineLayer};
 /// use tower::{ServiceBuilder, ServiceExt, service_fn};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
@@ -52,9 +52,10 @@ use crate::description::{LayerDescription, spelled};
 /// let service = ServiceBuilder::new()
 ///     .layer(DeadlineLayer::new(Duration::from_secs(120)).send_by(Duration::from_secs(15)))
 ///     .service(service_fn(async |request: Request<()>| {
-///         let deadline = ext::Deadline::of(request.extensions()).ok_or("no deadline")?;
-///         let send_by = ext::SendBy::of(request.extensions()).ok_or("no send-by")?;
-///         Ok::<_, BoxError>(Response::new(deadline.0 - send_by.0))
+///         let call = Call::of(request.extensions());
+///         let deadline = call.deadline().ok_or("no deadline")?;
+///         let send_by = call.send_by().ok_or("no send-by")?;
+///         Ok::<_, BoxError>(Response::new(deadline - send_by))
 ///     }));
 /// let response = service.oneshot(Request::new(())).await?;
 /// assert_eq!(response.into_body(), Duration::from_secs(105));
@@ -98,14 +99,16 @@ impl DeadlineLayer {
     pub(crate) fn stamp(&self, extensions: &mut Extensions) {
         let now = Instant::now().into_std();
         // A duration beyond the range of an instant sets no deadline.
-        let stamped = Stamped::of(extensions);
-        let (answered, left) =
-            (stamped.stamp::<ext::Deadline>().is_some(), stamped.stamp::<ext::SendBy>().is_some());
-        if !answered && let Some(deadline) = now.checked_add(self.deadline) {
-            ext::Deadline(deadline).put(extensions);
+        let call = Call::of_mut(extensions);
+        if call.deadline().is_none()
+            && let Some(deadline) = now.checked_add(self.deadline)
+        {
+            call.set_deadline(deadline);
         }
-        if !left && let Some(send_by) = self.send_by.and_then(|wait| now.checked_add(wait)) {
-            ext::SendBy(send_by).put(extensions);
+        if call.send_by().is_none()
+            && let Some(send_by) = self.send_by.and_then(|wait| now.checked_add(wait))
+        {
+            call.set_send_by(send_by);
         }
     }
 
@@ -172,13 +175,13 @@ mod tests {
         let now = Instant::now().into_std();
 
         let stamped = layer.layer(echo()).oneshot(Request::new(())).await.unwrap();
-        assert_eq!(Stamp::of(stamped.extensions()), Some(&ext::Deadline(now + Duration::from_secs(120))));
-        assert_eq!(Stamp::of(stamped.extensions()), Some(&ext::SendBy(now + Duration::from_secs(15))));
+        assert_eq!(Call::of(stamped.extensions()).deadline(), Some(now + Duration::from_secs(120)));
+        assert_eq!(Call::of(stamped.extensions()).send_by(), Some(now + Duration::from_secs(15)));
 
-        let own = ext::Deadline(now + Duration::from_secs(1));
+        let own = now + Duration::from_secs(1);
         let mut request = Request::new(());
-        request.extensions_mut().insert(own);
+        Call::of_mut(request.extensions_mut()).set_deadline(own);
         let stamped = layer.layer(echo()).oneshot(request).await.unwrap();
-        assert_eq!(Stamp::of(stamped.extensions()), Some(&own));
+        assert_eq!(Call::of(stamped.extensions()).deadline(), Some(own));
     }
 }

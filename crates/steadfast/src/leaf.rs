@@ -35,7 +35,7 @@
 //! a body is taken from the stack before the stream has room for it:
 //!
 //! - [`halt`](crate::Client::halt): an order that was let go before may leave after `halt` has returned;
-//! - [`SendBy`](ext::SendBy): an order that was let go in time may leave long after that time;
+//! - the [time to send](steadfast_call::Call::send_by): an order that was let go in time may leave long after that time;
 //! - resends: the end of a send is not the end of its connection, so [`Fate::Lost`] says `ended: None`, and an order in
 //!   doubt is looked for and never sent again.
 
@@ -64,8 +64,8 @@ use hyper_util::client::legacy::{
 };
 use pin_project_lite::pin_project;
 use steadfast_call::{
-    BoxError, Failure, Fate,
-    ext::{self, Connection as _, Stamp},
+    BoxError, Call, Failure, Fate,
+    ext::{self, Connection as _},
 };
 use tokio::time::Instant;
 use tower_service::Service;
@@ -138,7 +138,7 @@ where
 
     fn call(&mut self, request: Request<B>) -> ResponseFuture {
         // Outer layers share the stamp of the request. Without one, the leaf keeps its own.
-        let shared = ext::SendStamp::of(request.extensions()).cloned();
+        let shared = Call::of(request.extensions()).send().cloned();
         let is_polled = !request.body().is_end_stream();
         let stamp = if is_polled { Some(shared.unwrap_or_default()) } else { shared };
         let mut request = request.map(|body| (body, is_polled.then(|| stamp.clone()).flatten()));

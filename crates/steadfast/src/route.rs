@@ -2,7 +2,7 @@
 //!
 //! # Order
 //!
-//! Outside of everything that reads [`ext::Route`]: deduplication, retry, refresh, rate limit and header. A debug build
+//! Outside of everything that reads the route of a [`Call`]: deduplication, retry, refresh, rate limit and header. A debug build
 //! panics at a wrong [order](ext::Place).
 //!
 //! # Clone
@@ -30,10 +30,7 @@ use std::{
 
 use http::{HeaderValue, Method, Request, header};
 use pin_project_lite::pin_project;
-use steadfast_call::{
-    BoxError, Failure, Route as RouteFacts, Routes,
-    ext::{self, Stamp},
-};
+use steadfast_call::{BoxError, Call, Failure, Route as RouteFacts, Routes, ext};
 use steadfast_spec::{BaseUrl, Endpoint, Form};
 use tower_layer::Layer;
 use tower_service::Service;
@@ -61,7 +58,7 @@ use tower_service::Service;
 /// let service = ServiceBuilder::new()
 ///     .layer(RouteLayer::new("https://api.example/v2".parse()?, Routes::default()))
 ///     .service(service_fn(async |request: Request<()>| {
-///         let route = ext::Route::of(request.extensions()).ok_or("no route")?;
+///         let route = Call::of(request.extensions()).route().ok_or("no route")?;
 ///         Ok::<_, BoxError>(Response::new(route.endpoint))
 ///     }));
 ///
@@ -153,12 +150,12 @@ impl Table {
                 _ => {}
             }
         }
-        let extensions = request.extensions_mut();
-        route.put(extensions);
+        let call = Call::of_mut(request.extensions_mut());
+        call.set_route(route);
         if let Some(account) = &self.account
-            && extensions.get::<ext::Account>().is_none()
+            && call.account().is_none()
         {
-            extensions.insert(account.clone());
+            call.set_account(account.clone());
         }
         Ok(())
     }
@@ -294,7 +291,7 @@ mod tests {
     #[tokio::test]
     async fn a_known_path_gets_its_route_and_a_post_its_content_type() {
         let request = routed(request(Method::POST, "/api/oms/place-order")).await.unwrap();
-        let route = ext::Route::of(request.extensions()).unwrap();
+        let route = Call::of(request.extensions()).route().unwrap();
         assert_eq!((route.class, route.zones.as_slice()), (Class::VerifyFirst, &[Zone::PLACE_ORDER][..]));
         assert_eq!(request.headers()[header::CONTENT_TYPE], Form::CONTENT_TYPE);
     }
@@ -302,7 +299,7 @@ mod tests {
     #[tokio::test]
     async fn an_unknown_path_falls_under_the_strictest_zone() {
         let request = routed(request(Method::POST, "/api/new")).await.unwrap();
-        let route = ext::Route::of(request.extensions()).unwrap();
+        let route = Call::of(request.extensions()).route().unwrap();
         assert_eq!((route.class, route.zones.as_slice()), (Class::OnlyIfNotExecuted, &[Zone::GENERAL][..]));
     }
 

@@ -5,15 +5,12 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 use http::{
-    Extensions, Method, Request, Response,
+    Method, Request, Response,
     header::{AUTHORIZATION, Entry},
 };
 use http_body_util::Full;
 use steadfast_auth::{AuthHeaderLayer, RefreshLayer, TokenSource};
-use steadfast_call::{
-    BoxError, Routes,
-    ext::{self, Stamp},
-};
+use steadfast_call::{BoxError, Call, Routes, ext};
 use steadfast_dedup::{DedupLayer, GuardedBody, OrderTracker, SendGuardLayer, Settings};
 use steadfast_limit::{Account, ApiKeyName, RateLimitLayer, ZoneLimiter};
 use steadfast_retry::{AttemptTimeoutLayer, ClassifyLayer, PeekedBody, RetryPolicy, TimedBody};
@@ -298,13 +295,13 @@ impl Stack {
 
     /// Returns when the limiter would admit the repeat of a request, so that Retry does not wait for one that would
     /// come too late, and hands a refused cancel back to the limiter.
-    fn permits(&self) -> impl Fn(&Extensions) -> Option<Instant> + Send + Sync + use<> {
+    fn permits(&self) -> impl Fn(&Call) -> Option<Instant> + Send + Sync + use<> {
         let (limiter, address, name) = (self.limiter.clone(), self.local_address, self.api_key_name.clone());
         let authority = self.base.uri().authority().map(ToString::to_string).unwrap_or_default();
-        move |request| {
-            let route = ext::Route::of(request)?;
-            let lane = request.get().copied().unwrap_or(route.lane);
-            let account = request.get().cloned().unwrap_or_default();
+        move |call| {
+            let route = call.route()?;
+            let lane = call.lane().unwrap_or(route.lane);
+            let account = call.account().cloned().unwrap_or_default();
             let keys = limiter.keys_from(&authority, address, &account);
             let keys = name.as_ref().map_or(keys, |name| keys.api_key(name));
             limiter.earliest_again(&route.zones, keys, lane).ok()

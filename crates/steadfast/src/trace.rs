@@ -31,7 +31,7 @@ use std::{
 
 use http::{Request, Response, StatusCode, Uri};
 use steadfast_call::{
-    BoxError, Failure, Outcome, Routes,
+    BoxError, Call, Failure, Outcome, Routes,
     ext::{Place, Stamp},
 };
 use steadfast_retry::{Sends, error_type};
@@ -119,7 +119,7 @@ pub(crate) fn counted_sends<B>(
         }
         // Created for each call: a request that the caller sends again is a new call.
         let sends = Sends::new(table.template(request.uri()));
-        sends.put(request.extensions_mut());
+        Call::of_mut(request.extensions_mut()).set_sends(sends);
         request
     }
 }

@@ -7,7 +7,7 @@ use crate::{destination::Only, token::TokenSource};
 /// Puts the current token on every request.
 ///
 /// It reads the token and never waits for one; [`RefreshLayer`](crate::RefreshLayer) does the waiting. The content of
-/// the header follows from the route ([`ext::Route`](steadfast_call::ext::Route), or the paths shown in §4.1):
+/// the header follows from the route (its [`Call`](steadfast_call::Call), or the paths shown in §4.1):
 ///
 /// | route needs | header |
 /// |---|---|

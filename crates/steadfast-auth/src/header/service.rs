@@ -6,8 +6,8 @@ use std::{
 
 use http::{Request, Response, header::AUTHORIZATION};
 use steadfast_call::{
-    BoxError, Failure, Routes,
-    ext::{OwnAuthorization, Place, Stamp, Stamped, TokenGeneration},
+    BoxError, Call, Failure, Routes,
+    ext::{Place, TokenGeneration},
 };
 use steadfast_spec::AuthKind;
 use tower_service::Service;
@@ -42,10 +42,9 @@ impl Shared {
     /// Attaches the header that the route needs. Returns the generation of the attached token, if any.
     fn attach<B>(&self, request: &mut Request<B>) -> Result<Option<TokenGeneration>, RefusedHeader> {
         let own = request.headers().contains_key(AUTHORIZATION);
-        let extensions = Stamped::of(request.extensions());
-        let kind = Routes::or_shown(extensions.stamp(), request.method(), request.uri()).auth;
-        let kept =
-            self.rules.callers == CallersHeader::Respect || extensions.beside::<OwnAuthorization>().is_some();
+        let call = Call::of(request.extensions());
+        let kind = Routes::or_shown(call.route(), request.method(), request.uri()).auth;
+        let kept = self.rules.callers == CallersHeader::Respect || call.has_own_authorization();
         if own && kept {
             self.check_destination(request)?;
             return Ok(None);
@@ -66,7 +65,7 @@ impl Shared {
                 let token =
                     token.as_ref().filter(|token| !token.is_withdrawn()).ok_or(RefusedHeader::NoToken)?;
                 request.headers_mut().insert(AUTHORIZATION, token.header());
-                token.generation().put(request.extensions_mut());
+                Call::of_mut(request.extensions_mut()).set_generation(token.generation());
                 Ok(Some(token.generation()))
             }
         }

@@ -8,10 +8,7 @@ use http::{
 use http_body::Body;
 use http_body_util::{BodyExt, Full, Limited};
 use parking_lot::Mutex;
-use steadfast_call::{
-    BoxError, Failure, Outcome, RetryAfter, Route,
-    ext::{self, Stamp},
-};
+use steadfast_call::{BoxError, Call, Failure, Outcome, RetryAfter, Route};
 use steadfast_spec::{BaseUrl, Endpoint, Envelope, Form, InvalidBaseUrl, Paths, TokenRecord, msg};
 use tower_service::Service;
 
@@ -31,7 +28,7 @@ pub(crate) struct Exchange<S, G> {
     leaf: Mutex<S>,
     gate: G,
     uri: Uri,
-    route: ext::Route,
+    route: Arc<Route>,
     pub(crate) base: String,
     pub(crate) timeout: Duration,
 }
@@ -120,7 +117,7 @@ impl<S, G: Gate> Exchange<S, G> {
         if let Some(authorization) = authorization {
             request.headers_mut().insert(AUTHORIZATION, authorization);
         }
-        self.route.clone().put(request.extensions_mut());
+        Call::of_mut(request.extensions_mut()).set_route(self.route.clone());
         Ok(request)
     }
 }

@@ -10,7 +10,7 @@ use http::{Request, Response, StatusCode};
 use pin_project_lite::pin_project;
 use steadfast_call::{
     BoxError, Failure, Outcome, Spare,
-    ext::{DoNotRetry, HeadOfLane, Stamp, TokenGeneration},
+    ext::{DoNotRetry, Stamp, TokenGeneration},
 };
 use tokio::{
     sync::oneshot,
@@ -363,10 +363,9 @@ struct Second<B> {
 
 impl<B> Second<B> {
     /// Puts the request at the head of its lane, because it has waited for its permits once.
-    fn at_the_head(self) -> Request<B> {
-        let mut request = self.head.with(self.body);
-        request.extensions_mut().insert(HeadOfLane);
-        request
+    fn at_the_head(mut self) -> Request<B> {
+        self.head.call_mut().put_at_head_of_lane();
+        self.head.with(self.body)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::token::TokenSource;
 /// Requests whose route needs no access token pass untouched. For the others:
 ///
 /// 1. **Before the call** it waits until there is a usable token, but not beyond the request's
-///    [`SendBy`](steadfast_call::ext::SendBy) or [`Deadline`](steadfast_call::ext::Deadline). All waiting requests
+///    [time to send](steadfast_call::Call::send_by) or [deadline](steadfast_call::Call::deadline). All waiting requests
 ///    share one login, its success and its failure.
 /// 2. **After a 401** (not executed, whatever the request was) it reads from the response's extensions the generation
 ///    *g* that the request was sent with, and compares it with the current one, *c*:

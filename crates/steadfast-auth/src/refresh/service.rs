@@ -1,10 +1,7 @@
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
-use steadfast_call::{
-    BoxError, Routes,
-    ext::{Deadline, OwnAuthorization, Place, SendBy, Stamped},
-};
+use steadfast_call::{BoxError, Call, Routes, ext::Place};
 use steadfast_spec::AuthKind;
 use tokio::time::Instant;
 use tower_service::Service;
@@ -42,19 +39,16 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         Place::Refresh.pass(request.extensions_mut());
-        let extensions = Stamped::of(request.extensions());
-        let own = extensions.beside::<OwnAuthorization>().is_some();
-        let route = Routes::or_shown(extensions.stamp(), request.method(), request.uri());
-        let needs_token = !own && route.auth == AuthKind::Full;
+        let call = Call::of(request.extensions());
+        let route = Routes::or_shown(call.route(), request.method(), request.uri());
+        let needs_token = !call.has_own_authorization() && route.auth == AuthKind::Full;
         let replays = !route.is_unverifiable();
-        let limit = if needs_token { limit(extensions) } else { None };
+        let limit = if needs_token { limit(call) } else { None };
         ResponseFuture::new(self.inner.clone(), self.source.clone(), request, (needs_token, replays), limit)
     }
 }
 
 /// Returns until when a request may wait.
-fn limit(extensions: Stamped<'_>) -> Option<Instant> {
-    let send_by = extensions.stamp::<SendBy>().map(|by| by.0);
-    let deadline = extensions.stamp::<Deadline>().map(|by| by.0);
-    send_by.into_iter().chain(deadline).min().map(Instant::from_std)
+fn limit(call: &Call) -> Option<Instant> {
+    call.send_by().into_iter().chain(call.deadline()).min().map(Instant::from_std)
 }

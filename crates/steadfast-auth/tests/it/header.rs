@@ -2,8 +2,8 @@ use http::{Request, header::AUTHORIZATION};
 use http_body_util::Full;
 use steadfast_auth::{AuthHeaderLayer, CallersHeader, RefusedHeader, TokenSource};
 use steadfast_call::{
-    BoxError, Failure, Outcome,
-    ext::{OwnAuthorization, Stamp, TokenGeneration},
+    BoxError, Call, Failure, Outcome,
+    ext::{Stamp, TokenGeneration},
 };
 use tower::{Layer, Service, ServiceExt, limit::ConcurrencyLimit};
 use tower_test::mock;
@@ -51,7 +51,7 @@ async fn the_generation_goes_with_the_request_and_comes_back_with_the_response()
         layer.layer(service).oneshot(Request::get("https://api.example/v2/x").body(()).unwrap()),
     );
     let (request, reply) = handle.next_request().await.unwrap();
-    assert_eq!(TokenGeneration::of(request.extensions()), Some(&TokenGeneration(1)));
+    assert_eq!(Call::of(request.extensions()).generation(), Some(TokenGeneration(1)));
     assert!(request.headers()[AUTHORIZATION].is_sensitive());
     reply.send_response(http::Response::new(()));
     let response = call.await.unwrap().unwrap();
@@ -63,7 +63,7 @@ async fn the_generation_goes_with_the_request_and_comes_back_with_the_response()
 async fn a_request_with_an_authorization_of_its_own_keeps_it() {
     let mut request = orders();
     request.headers_mut().insert(AUTHORIZATION, "Bearer K3y:older".parse().unwrap());
-    request.extensions_mut().insert(OwnAuthorization);
+    Call::of_mut(request.extensions_mut()).keep_authorization();
     let seen = seen_of(AuthHeaderLayer::new(source()), request).await;
     assert_eq!(seen.as_deref(), Some("Bearer K3y:older"));
 }

@@ -11,10 +11,7 @@ use steadfast_auth::{
     AuthErrorKind, AuthHeaderLayer, Cause, RefreshLayer, RefusedHeader, Renewal, TokenPhase, TokenSource,
     Unrenewed,
 };
-use steadfast_call::{
-    Failure, Outcome,
-    ext::{Deadline, DoNotRetry, OwnAuthorization, SendBy},
-};
+use steadfast_call::{Call, Failure, Outcome, ext::DoNotRetry};
 use tokio::{task::JoinSet, time::Instant};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
@@ -36,9 +33,9 @@ async fn a_request_waits_no_longer_than_send_by_or_deadline_allow() {
     let bench = Bench::new([Answer::Hang]);
     let start = Instant::now();
     let mut by_deadline = orders();
-    by_deadline.extensions_mut().insert(Deadline((start + secs(7)).into_std()));
+    Call::of_mut(by_deadline.extensions_mut()).set_deadline((start + secs(7)).into_std());
     let mut by_both = by_deadline.clone();
-    by_both.extensions_mut().insert(SendBy((start + secs(5)).into_std()));
+    Call::of_mut(by_both.extensions_mut()).set_send_by((start + secs(5)).into_std());
     for (request, waited) in [(by_both, 5), (by_deadline, 7)] {
         let error = bench.stack().oneshot(request).await.unwrap_err();
         assert_eq!(kind(&error), AuthErrorKind::TooLate);
@@ -53,7 +50,7 @@ async fn a_401_whose_renewal_comes_too_late_goes_to_the_caller() {
     let bench = Bench::with_working_token("one", [Answer::Hang]).await;
     bench.api.accept([]);
     let mut request = orders();
-    request.extensions_mut().insert(Deadline((Instant::now() + secs(5)).into_std()));
+    Call::of_mut(request.extensions_mut()).set_deadline((Instant::now() + secs(5)).into_std());
     let start = Instant::now();
     let response = bench.stack().oneshot(request).await.unwrap();
     assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
@@ -243,7 +240,7 @@ async fn the_pause_of_2_seconds_is_not_begun_when_the_deadline_comes_first() {
     let bench = Bench::new([Answer::Token("one")]);
     bench.source.login().await.unwrap();
     let mut request = orders();
-    request.extensions_mut().insert(Deadline((Instant::now() + secs(2)).into_std()));
+    Call::of_mut(request.extensions_mut()).set_deadline((Instant::now() + secs(2)).into_std());
     let start = Instant::now();
     let response = bench.stack().oneshot(request).await.unwrap();
     assert_eq!(response.extensions().get::<Unrenewed>().unwrap().0.kind(), AuthErrorKind::TooLate);
@@ -440,7 +437,7 @@ async fn a_401_to_an_authorization_of_its_own_goes_back_as_it_is() {
     let (logins, sent) = (bench.logins.count(), bench.api.count());
     let mut request = orders();
     request.headers_mut().insert(http::header::AUTHORIZATION, "Bearer K3y:older".parse().unwrap());
-    request.extensions_mut().insert(OwnAuthorization);
+    Call::of_mut(request.extensions_mut()).keep_authorization();
     let response = bench.stack().oneshot(request).await.unwrap();
     assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
     assert_eq!((bench.logins.count(), bench.api.count()), (logins, sent + 1));

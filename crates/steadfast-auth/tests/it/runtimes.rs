@@ -3,7 +3,7 @@
 use std::thread;
 
 use steadfast_auth::AuthErrorKind;
-use steadfast_call::ext::{Deadline, Stamp};
+use steadfast_call::Call;
 use tokio::{
     runtime::{Builder, Runtime},
     time::Instant,
@@ -71,7 +71,7 @@ fn t25_who_cannot_wait_for_the_next_login_is_told_when_it_is() {
         end(other);
         let mut request = orders();
         let start = Instant::now();
-        Deadline(start.into_std() + secs(20)).put(request.extensions_mut());
+        Call::of_mut(request.extensions_mut()).set_deadline(start.into_std() + secs(20));
         let error = bench.stack().oneshot(request).await.unwrap_err();
         assert_eq!((kind(&error), start.elapsed()), (AuthErrorKind::Unavailable, secs(0)));
         let ready = crate::support::auth_error(&error).ready_at().unwrap() - start;

@@ -21,7 +21,7 @@ use steadfast_auth::{
     ApiKey, AuthError, AuthErrorKind, AuthHeaderLayer, Credentials, IndividualLogin, Refresh, RefreshLayer,
     Renewal, TokenSource, Totp, TotpSecret,
 };
-use steadfast_call::{BootClock, BoxError, Failure, Fate, WallClock, ext};
+use steadfast_call::{BootClock, BoxError, Call, Failure, Fate, WallClock};
 use steadfast_spec::{BaseUrl, Form};
 use tokio::time::Instant;
 use tower::{Layer, Service, ServiceExt};
@@ -203,7 +203,7 @@ impl Service<Request<Full<Bytes>>> for Script {
         let script = self.clone();
         Box::pin(async move {
             let (head, body) = request.into_parts();
-            let head_of_lane = head.extensions.get::<ext::HeadOfLane>().is_some();
+            let head_of_lane = Call::of(&head.extensions).is_at_head_of_lane();
             let seen = Seen {
                 at: Instant::now(),
                 authorization: head.headers.get("authorization").map(|h| h.to_str().unwrap().to_owned()),

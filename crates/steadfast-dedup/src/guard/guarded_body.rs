@@ -9,10 +9,7 @@ use bytes::Bytes;
 use http::Extensions;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
-use steadfast_call::{
-    BoxError, Clocks,
-    ext::{self, Stamped},
-};
+use steadfast_call::{BoxError, Call, Clocks, Moment, ext};
 use tokio::time::Instant;
 
 use crate::{
@@ -53,7 +50,7 @@ pub(crate) struct CheckedOrder {
 #[derive(Default)]
 pub(crate) struct Limits {
     /// When its call began, and the clocks that measure the time since.
-    pub(crate) began: Option<(ext::Began, Clocks)>,
+    pub(crate) began: Option<(Moment, Clocks)>,
     pub(crate) send_by: Option<Instant>,
     pub(crate) deadline: Option<Instant>,
 }
@@ -61,17 +58,17 @@ pub(crate) struct Limits {
 impl Limits {
     /// Returns the limits of an order or a change; other requests are checked by outer layers.
     pub(crate) fn of(extensions: &Extensions, clocks: &Clocks) -> Self {
-        let stamped = Stamped::of(extensions);
+        let call = Call::of(extensions);
         Self {
-            began: stamped.stamp::<ext::Began>().map(|began| (*began, clocks.clone())),
-            send_by: stamped.stamp::<ext::SendBy>().map(|by| Instant::from_std(by.0)),
-            deadline: stamped.stamp::<ext::Deadline>().map(|by| Instant::from_std(by.0)),
+            began: call.began().map(|began| (began, clocks.clone())),
+            send_by: call.send_by().map(Instant::from_std),
+            deadline: call.deadline().map(Instant::from_std),
         }
     }
 
     fn permit(&self, now: Instant) -> bool {
         let (aged, late) = match &self.began {
-            Some((ext::Began(began), clocks)) => {
+            Some((began, clocks)) => {
                 let (start, now) = (Instant::from_std(began.monotonic()), clocks.at(now.into_std()));
                 (start + began.aged_at_most(&now), start + began.elapsed_at_most(&now))
             }

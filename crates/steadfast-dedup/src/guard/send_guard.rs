@@ -11,7 +11,7 @@ use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use steadfast_call::{
-    BoxError, Class, Clocks, Failure, Fate, Moment, Outcome, Resend,
+    BoxError, Call, Class, Clocks, Failure, Fate, Moment, Outcome, Resend,
     ext::{self, Stamp},
     find_cause, outcome_of_status,
 };
@@ -59,7 +59,7 @@ const CHECK_PATIENCE: Duration = Duration::from_secs(2);
 ///    not show it. Until then the repeat waits here, for two seconds at most, after which it is left unsent as in 5.
 ///    If the list shows it or cannot be read, the order is in doubt, and the repeat is refused.
 /// 7. While orders are [halted](OrderTracker::halt), the first poll refuses orders and changes of orders.
-/// 8. [`SendStamp`](ext::SendStamp) in the request's extensions tells the layers below when the body was polled.
+/// 8. The [`SendStamp`](ext::SendStamp) in the request's [`Call`] tells the layers below when the body was polled.
 ///
 /// # Example
 ///
@@ -68,7 +68,7 @@ const CHECK_PATIENCE: Duration = Duration::from_secs(2);
 /// use http::{Request, Response};
 /// use http_body_util::{BodyExt, Full};
 /// use steadfast_dedup::{GuardedBody, OrderTracker, SendGuardLayer, Settings};
-/// use steadfast_call::{BoxError, ext::{SendStamp, Stamp}};
+/// use steadfast_call::{BoxError, Call};
 /// use tower::{ServiceBuilder, ServiceExt, service_fn};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
@@ -77,7 +77,7 @@ const CHECK_PATIENCE: Duration = Duration::from_secs(2);
 /// let service = ServiceBuilder::new()
 ///     .layer(SendGuardLayer::new(&tracker))
 ///     .service(service_fn(async |request: Request<GuardedBody<Full<Bytes>>>| {
-///         let stamp = SendStamp::of(request.extensions()).cloned().ok_or("no stamp")?;
+///         let stamp = Call::of(request.extensions()).send().cloned().ok_or("no stamp")?;
 ///         assert!(stamp.get().is_none(), "nothing has left yet");
 ///         // A transport polls the body: that is the send.
 ///         let body = request.into_body().collect().await?.to_bytes();
@@ -187,7 +187,7 @@ impl<S> SendGuard<S> {
         let polled = own || !request.body().is_end_stream() || kind == Kind::Change;
         let stamp = polled.then(ext::SendStamp::new);
         if let Some(stamp) = &stamp {
-            stamp.clone().put(request.extensions_mut());
+            Call::of_mut(request.extensions_mut()).set_send(stamp.clone());
         }
         let session =
             self.salt.filter(|_| !own && kind == Kind::List).map(|salt| session_of(&salt, request.headers()));

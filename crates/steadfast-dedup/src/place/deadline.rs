@@ -1,9 +1,9 @@
-use steadfast_call::ext::{self, Stamp};
+use steadfast_call::Call;
 use tokio::time::Instant;
 
 /// Returns by when a call's caller wants an answer.
 pub(crate) fn deadline(extensions: &http::Extensions) -> Option<Instant> {
-    ext::Deadline::of(extensions).map(|deadline| Instant::from_std(deadline.0))
+    Call::of(extensions).deadline().map(Instant::from_std)
 }
 
 /// Returns the future's result; `None` if the deadline comes first.

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use steadfast_call::{Route, ext};
+use steadfast_call::Route;
 use tower_layer::Layer;
 
 use crate::{place::service::Dedup, tracker::order_tracker::OrderTracker};
@@ -15,9 +15,9 @@ use crate::{place::service::Dedup, tracker::order_tracker::OrderTracker};
 /// 3. Found: an answer is made, with [`Resolution`](crate::Resolution) in its extensions.
 /// 4. Absent: sent again if the settings allow it; the answer is then that send's own.
 /// 5. Neither: the original answer or error comes back, with [`Unresolved`](crate::Unresolved) and
-///    [`DoNotRetry`](ext::DoNotRetry).
+///    [`DoNotRetry`](steadfast_call::ext::DoNotRetry).
 ///
-/// Calls whose requests carry the same [`IntentId`](ext::IntentId) count as one: a later call gets the outcome of the
+/// Calls whose requests carry the same [`IntentId`](steadfast_call::ext::IntentId) count as one: a later call gets the outcome of the
 /// first. It is sent as a new order if the first one certainly placed nothing.
 ///
 /// # Example
@@ -48,7 +48,7 @@ use crate::{place::service::Dedup, tracker::order_tracker::OrderTracker};
 /// The outermost layer that may send: no layer above it may repeat an order or drop its future on a timeout. A
 /// [`SendGuardLayer`](crate::SendGuardLayer) of the same tracker belongs below everything that waits or repeats;
 /// without one, orders are refused. Layers that classify answers belong below that; without them a 200 cannot be
-/// read, and every order is looked up in the list. A debug build panics at a wrong [order](ext::Place).
+/// read, and every order is looked up in the list. A debug build panics at a wrong [order](steadfast_call::ext::Place).
 ///
 /// # Clone
 ///
@@ -74,7 +74,7 @@ use crate::{place::service::Dedup, tracker::order_tracker::OrderTracker};
 #[derive(Clone, Debug)]
 pub struct DedupLayer {
     tracker: OrderTracker,
-    list_route: Option<ext::Route>,
+    list_route: Option<Arc<Route>>,
 }
 
 impl DedupLayer {

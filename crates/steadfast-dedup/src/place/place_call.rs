@@ -3,7 +3,7 @@ use std::{mem, sync::Arc};
 use bytes::Bytes;
 use http::{Request, Response, header};
 use http_body::Body;
-use steadfast_call::{BoxError, Failure, ext};
+use steadfast_call::{BoxError, Call, Failure, Route, ext};
 use tower_service::Service;
 
 use crate::{
@@ -30,7 +30,7 @@ pub(crate) struct PlaceCall<S, B> {
     pub(crate) ticket: Arc<Ticket>,
     pub(crate) service: S,
     pub(crate) request: Request<B>,
-    pub(crate) list_route: Option<ext::Route>,
+    pub(crate) list_route: Option<Arc<Route>>,
 }
 
 impl<S, B, RB> PlaceCall<S, B>
@@ -64,7 +64,7 @@ where
             let order = Arc::new(read_order(&form).map_err(Failure::refused)?);
             // An empty name would join the orders of all callers that forgot to set one.
             let named = |name: &&ext::IntentId| !name.as_str().is_empty();
-            let name = self.request.extensions().get::<ext::IntentId>().filter(named).cloned();
+            let name = Call::of(self.request.extensions()).intent().filter(named).cloned();
             if name.is_none() {
                 account.orphaned_twin(&order).await.map_err(Failure::refused)?;
             }

@@ -2,11 +2,7 @@ use std::{future::poll_fn, sync::Arc};
 
 use bytes::Bytes;
 use http::{Request, Response};
-use steadfast_call::{
-    BoxError, Failure, Outcome, Spare,
-    ext::{self, Stamp},
-    find_cause,
-};
+use steadfast_call::{BoxError, Call, Failure, Outcome, Spare, ext, find_cause};
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -189,12 +185,13 @@ impl<'a, S> PlaceLoop<'a, S> {
     {
         *request.body_mut() = B::from(self.form.clone());
         let extensions = request.extensions_mut();
-        ext::Ticket::new(self.ticket.clone()).put(extensions);
+        let call = Call::of_mut(extensions);
+        call.set_ticket(ext::Ticket::new(self.ticket.clone()));
+        if send == SendKind::Again {
+            call.put_at_head_of_lane();
+        }
         if send != SendKind::First {
             extensions.insert(AnySession);
-        }
-        if send == SendKind::Again {
-            extensions.insert(ext::HeadOfLane);
         }
         let service = &mut *self.service;
         async move {

@@ -6,10 +6,7 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, header};
 use http_body::Body;
-use steadfast_call::{
-    BoxError, Failure,
-    ext::{self, Stamp, Stamped},
-};
+use steadfast_call::{BoxError, Call, Failure, Route, ext};
 use tower_service::Service;
 
 use crate::{
@@ -32,11 +29,11 @@ use crate::{
 pub struct Dedup<S> {
     inner: S,
     tracker: OrderTracker,
-    list_route: Option<ext::Route>,
+    list_route: Option<Arc<Route>>,
 }
 
 impl<S> Dedup<S> {
-    pub(crate) fn new(inner: S, tracker: OrderTracker, list_route: Option<ext::Route>) -> Self {
+    pub(crate) fn new(inner: S, tracker: OrderTracker, list_route: Option<Arc<Route>>) -> Self {
         Self { inner, tracker, list_route }
     }
 }
@@ -63,8 +60,8 @@ where
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         ext::Place::Dedup.pass(request.extensions_mut());
         let service = self.inner.clone();
-        if Stamped::of(request.extensions()).beside::<Recover>().is_some() {
-            let account = self.tracker.account(request.extensions().get());
+        if request.extensions().get::<Recover>().is_some() {
+            let account = self.tracker.account(Call::of(request.extensions()).account());
             account.authorize(request.headers().get(header::AUTHORIZATION));
             let way = Template::beside(&request, self.list_route.clone());
             let recovery = recover(self.tracker.clone(), account, service, way);
@@ -72,10 +69,10 @@ where
         }
         let kind = Kind::of(&request);
         if matches!(kind, Kind::Order | Kind::Change) {
-            ext::Began(self.tracker.settings().moment()).put(request.extensions_mut());
+            Call::of_mut(request.extensions_mut()).set_began(self.tracker.settings().moment());
         }
         if kind == Kind::Change {
-            if let Some(account) = self.tracker.known_account(request.extensions().get()) {
+            if let Some(account) = self.tracker.known_account(Call::of(request.extensions()).account()) {
                 account.hear_change();
             }
             match self.tracker.run() {
@@ -85,7 +82,7 @@ where
         }
         if kind != Kind::Order {
             let listener = (kind == Kind::List)
-                .then(|| self.tracker.known_account(request.extensions().get()))
+                .then(|| self.tracker.known_account(Call::of(request.extensions()).account()))
                 .flatten()
                 .map(Listener::new);
             return ResponseFuture::pass(service, request, listener);
@@ -96,7 +93,7 @@ where
         let Some(run) = self.tracker.run() else {
             return ResponseFuture::refused(Failure::refused(OrderRefused::Halted).into());
         };
-        let ticket = Ticket::for_order(self.tracker.account(request.extensions().get()), run);
+        let ticket = Ticket::for_order(self.tracker.account(Call::of(request.extensions()).account()), run);
         let list_route = self.list_route.clone();
         let placement = PlaceCall { ticket: ticket.clone(), service, request, list_route };
         ResponseFuture::order(Some(ticket), Box::pin(placement.run(run)))

@@ -4,10 +4,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use http_body::Body;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use steadfast_call::{
-    BoxError, Lane, Route,
-    ext::{self, Stamp},
-};
+use steadfast_call::{BoxError, Call, Lane, Route, ext};
 use steadfast_spec::{Endpoint, FieldNames, OrderListReader, OrderRecord};
 use tower_service::Service;
 
@@ -43,12 +40,12 @@ pub(crate) struct Poller<S> {
 #[derive(Clone)]
 pub(crate) struct Template {
     uri: Uri,
-    route: ext::Route,
+    route: Arc<Route>,
 }
 
 impl Template {
     /// Returns the path of the list beside the endpoint that an order was sent to.
-    pub(crate) fn beside<B>(order: &Request<B>, route: Option<ext::Route>) -> Option<Self> {
+    pub(crate) fn beside<B>(order: &Request<B>, route: Option<Arc<Route>>) -> Option<Self> {
         let mut parts = order.uri().clone().into_parts();
         let path = order.uri().path();
         let base = path.strip_suffix(PLACE_ORDER).or_else(|| path.rfind("/api/").map(|at| &path[..at]))?;
@@ -71,21 +68,22 @@ impl Template {
         *request.uri_mut() = self.uri.clone();
         // A cached list is no evidence.
         request.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        let mut call = Call::default();
         if let Some(OwnToken { authorization, generation, .. }) = own {
             request.headers_mut().insert(header::AUTHORIZATION, authorization);
-            request.extensions_mut().insert(ext::OwnAuthorization);
+            call.keep_authorization();
             if let Some(generation) = generation {
-                generation.put(request.extensions_mut());
+                call.set_generation(generation);
             }
         } else if let Some(authorization) = account.authorization() {
             request.headers_mut().insert(header::AUTHORIZATION, authorization);
         }
-        let extensions = request.extensions_mut();
-        self.route.clone().put(extensions);
-        extensions.insert(lane);
-        extensions.insert(account.name().clone());
         let ticket = Ticket { account: account.clone(), purpose: TicketFor::Read(read) };
-        ext::Ticket::new(Arc::new(ticket)).put(extensions);
+        call.set_route(self.route.clone())
+            .set_lane(lane)
+            .set_account(account.name().clone())
+            .set_ticket(ext::Ticket::new(Arc::new(ticket)));
+        *Call::of_mut(request.extensions_mut()) = call;
         request
     }
 }

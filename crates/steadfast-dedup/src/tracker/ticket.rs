@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use http::{Extensions, Method, Request};
-use steadfast_call::ext::{self, Stamp};
+use steadfast_call::{Call, ext};
 use steadfast_spec::Endpoint;
 
 use crate::{
@@ -41,7 +41,7 @@ impl Ticket {
 
     /// Returns the ticket of a request, if it has one.
     pub(crate) fn of(extensions: &Extensions) -> Option<&Self> {
-        ext::Ticket::of(extensions).and_then(ext::Ticket::get)
+        Call::of(extensions).ticket().and_then(ext::Ticket::get)
     }
 
     /// Returns the order's intent, once it has one.
@@ -76,7 +76,7 @@ pub(crate) enum Kind {
 impl Kind {
     /// Returns the kind by its route, or by its path where no layer has set one.
     pub(crate) fn of<B>(request: &Request<B>) -> Self {
-        let Some(route) = ext::Route::of(request.extensions()) else {
+        let Some(route) = Call::of(request.extensions()).route() else {
             let (method, path) = (request.method(), request.uri().path());
             let (posts, gets) = (method == Method::POST, method == Method::GET);
             return match path {
@@ -112,7 +112,7 @@ mod tests {
             (Endpoint::CancelOrder, Kind::Other),
         ] {
             let mut request = Request::get("https://gateway.example/elsewhere").body(()).unwrap();
-            ext::Route::new(Route::new(endpoint)).put(request.extensions_mut());
+            Call::of_mut(request.extensions_mut()).set_route(Arc::new(Route::new(endpoint)));
             assert_eq!(Kind::of(&request), kind, "{endpoint:?}");
         }
     }

@@ -1,7 +1,7 @@
 //! Keeps the tokens that orders were sent with, while their sessions' lists may be needed.
 
 use http::{HeaderMap, HeaderValue, header};
-use steadfast_call::ext::{self, Stamp};
+use steadfast_call::{Call, ext};
 
 use crate::{numbers::Session, protocol::order_protocol::OrderProtocol};
 
@@ -37,7 +37,7 @@ impl Tokens {
         let Some(authorization) = headers.get(header::AUTHORIZATION) else { return false };
         let mut authorization = authorization.clone();
         authorization.set_sensitive(true);
-        self.kept.push(OwnToken { session, authorization, generation: Stamp::of(extensions).copied() });
+        self.kept.push(OwnToken { session, authorization, generation: Call::of(extensions).generation() });
         true
     }
 

@@ -8,7 +8,7 @@ use std::{
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use serde_json::{Map, Value, json};
-use steadfast_call::{BoxError, ext};
+use steadfast_call::{BoxError, Call, ext};
 use steadfast_dedup::{
     AccountMode, DedupLayer, GuardedBody, OrderEvent, OrderTracker, ResendPolicy, SendGuardLayer, Settings,
 };
@@ -27,7 +27,7 @@ const fn s(secs: u64) -> Duration {
 
 fn named(rig: &Rig, intent: &str, form: &str) -> Request<Body> {
     let mut request = rig.request(intent, form);
-    request.extensions_mut().insert(ext::IntentId::new(intent));
+    Call::of_mut(request.extensions_mut()).set_intent(ext::IntentId::new(intent));
     request
 }
 

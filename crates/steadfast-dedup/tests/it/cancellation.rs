@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
-use steadfast_call::{Fate, ext};
+use steadfast_call::{Call, Fate, ext};
 use steadfast_dedup::{DedupLayer, OrderEvent, OrderTracker};
 use tokio::time::sleep;
 use tower::{Layer, ServiceExt};
@@ -165,7 +165,7 @@ async fn a_repeat_by_a_layer_between_is_refused_and_stays_in_doubt() {
 
 fn with_id(rig: &Rig, intent: &str, form: &str, id: &str) -> Request<Body> {
     let mut request = rig.request(intent, form);
-    request.extensions_mut().insert(ext::IntentId::new(id));
+    Call::of_mut(request.extensions_mut()).set_intent(ext::IntentId::new(id));
     request
 }
 
@@ -352,7 +352,7 @@ async fn an_original_error_stays_findable() {
     rig.gateway.will([gw504().reply(Reply::Ended)]);
     let request = {
         let mut request = rig.request("a", ORDER);
-        request.extensions_mut().insert(ext::Deadline((tokio::time::Instant::now() + s(5)).into_std()));
+        Call::of_mut(request.extensions_mut()).set_deadline((tokio::time::Instant::now() + s(5)).into_std());
         request
     };
     let error = rig.service.clone().oneshot(request).await.err().unwrap();

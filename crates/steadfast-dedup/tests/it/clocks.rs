@@ -9,10 +9,7 @@ use std::{
 };
 
 use http::Request;
-use steadfast_call::{
-    BootClock, Route, WallClock,
-    ext::{self, Stamp as _},
-};
+use steadfast_call::{BootClock, Call, Route, WallClock, ext};
 use steadfast_dedup::{IntentNo, OrderEvent, Ruling, Settings};
 use steadfast_spec::Endpoint;
 use tokio::time::{Instant, sleep};
@@ -93,7 +90,7 @@ impl Clockwork {
 
 fn named(rig: &Rig, name: &str, form: &str) -> Request<Body> {
     let mut request = rig.request(name, form);
-    request.extensions_mut().insert(ext::IntentId::new(name));
+    Call::of_mut(request.extensions_mut()).set_intent(ext::IntentId::new(name));
     request
 }
 
@@ -104,7 +101,7 @@ async fn place_as(rig: &Rig, name: &str, form: &str) -> Told {
 /// Places another order under the same name on another day.
 async fn place_anew(rig: &Rig, name: &str, form: &str) -> Told {
     let mut request = rig.request("anew", form);
-    request.extensions_mut().insert(ext::IntentId::new(name));
+    Call::of_mut(request.extensions_mut()).set_intent(ext::IntentId::new(name));
     tell(rig.service.clone().oneshot(request).await).await
 }
 
@@ -259,8 +256,12 @@ async fn o04_nothing_is_sent_again_after_three_hours_of_sleep() {
 #[tokio::test(start_paused = true)]
 async fn o04_an_order_that_slept_past_its_send_by_or_deadline_does_not_leave() {
     type Stamp = fn(&mut http::Extensions, Instant);
-    let send_by: Stamp = |extensions, at| ext::SendBy(at.into_std()).put(extensions);
-    let deadline: Stamp = |extensions, at| ext::Deadline(at.into_std()).put(extensions);
+    let send_by: Stamp = |extensions, at| {
+        Call::of_mut(extensions).set_send_by(at.into_std());
+    };
+    let deadline: Stamp = |extensions, at| {
+        Call::of_mut(extensions).set_deadline(at.into_std());
+    };
     for (stamp, within) in [(send_by, s(15)), (deadline, s(120))] {
         let clocks = Clockwork::at(s(1_000_000));
         let rig = Rig::on(clocks.settings());
@@ -281,8 +282,8 @@ async fn o04_a_change_that_slept_past_its_deadline_does_not_leave() {
     let clocks = Clockwork::at(s(1_000_000));
     let rig = Rig::on(clocks.settings());
     let mut request = rig.request("a", "orderId=o1&qty=5");
-    request.extensions_mut().insert(ext::Route::new(Route::new(Endpoint::ModifyOrder)));
-    request.extensions_mut().insert(ext::Deadline((Instant::now() + s(120)).into_std()));
+    Call::of_mut(request.extensions_mut()).set_route(Arc::new(Route::new(Endpoint::ModifyOrder)));
+    Call::of_mut(request.extensions_mut()).set_deadline((Instant::now() + s(120)).into_std());
     rig.between.queue(s(5), Duration::ZERO);
     let call = tokio::spawn(rig.service.clone().oneshot(request));
     sleep(s(2)).await;
@@ -298,8 +299,8 @@ async fn o04_a_wall_clock_that_is_set_ends_no_call() {
     let rig = Rig::on(clocks.settings());
     rig.between.queue(s(5), Duration::ZERO);
     let mut request = rig.request("a", ORDER);
-    request.extensions_mut().insert(ext::SendBy((Instant::now() + s(15)).into_std()));
-    request.extensions_mut().insert(ext::Deadline((Instant::now() + s(120)).into_std()));
+    Call::of_mut(request.extensions_mut()).set_send_by((Instant::now() + s(15)).into_std());
+    Call::of_mut(request.extensions_mut()).set_deadline((Instant::now() + s(120)).into_std());
     let call = tokio::spawn(rig.service.clone().oneshot(request));
     sleep(s(2)).await;
     clocks.set_wall(3_600);
@@ -320,7 +321,7 @@ async fn o04_without_a_boot_clock_orders_age_by_the_wall_clock() {
 
     rig.between.queue(s(5), Duration::ZERO);
     let mut request = rig.request("b", &ORDER.replace("INFY", "TCS"));
-    request.extensions_mut().insert(ext::Deadline((Instant::now() + s(120)).into_std()));
+    Call::of_mut(request.extensions_mut()).set_deadline((Instant::now() + s(120)).into_std());
     rig.gateway.will([ack()]);
     let call = tokio::spawn(rig.service.clone().oneshot(request));
     sleep(s(2)).await;

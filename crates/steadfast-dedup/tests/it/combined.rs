@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::Request;
-use steadfast_call::ext;
+use steadfast_call::{Call, ext};
 use steadfast_dedup::Settings;
 use tokio::time::{advance, sleep};
 use tower::ServiceExt;
@@ -98,8 +98,8 @@ async fn one_name_in_two_accounts_is_two_orders_even_while_one_is_in_doubt() {
     let sell = ORDER.replace("buy", "sell");
     let request = |intent: &str, account: &str, form: &str| {
         let mut request = rig.request(intent, form);
-        request.extensions_mut().insert(ext::IntentId::new("x"));
-        request.extensions_mut().insert(ext::Account::new(account));
+        Call::of_mut(request.extensions_mut()).set_intent(ext::IntentId::new("x"));
+        Call::of_mut(request.extensions_mut()).set_account(ext::Account::new(account));
         request
     };
     let later = async {
@@ -124,7 +124,7 @@ async fn a_crowd_under_one_name_behind_a_failing_list_is_one_send() {
     let mut crowd = Vec::new();
     for number in 0..20_u64 {
         let mut request = rig.request("a", ORDER);
-        request.extensions_mut().insert(ext::IntentId::new("x"));
+        Call::of_mut(request.extensions_mut()).set_intent(ext::IntentId::new("x"));
         let service = rig.service.clone();
         let call = tokio::spawn(async move { crate::rig::tell(service.oneshot(request).await).await });
         sleep(Duration::from_millis(350 + 7 * number)).await;

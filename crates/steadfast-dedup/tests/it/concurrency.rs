@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::{HeaderValue, header};
-use steadfast_call::ext;
+use steadfast_call::{Call, ext};
 use tokio::time::{Instant, sleep};
 
 use crate::{
@@ -167,7 +167,7 @@ async fn s69_two_accounts() {
     rig.gateway.0.lock().by_session = true;
     let with = |intent: &str, account: &'static str| {
         let mut request = rig.request(intent, ORDER);
-        request.extensions_mut().insert(ext::Account::new(account));
+        Call::of_mut(request.extensions_mut()).set_account(ext::Account::new(account));
         request.headers_mut().insert(header::AUTHORIZATION, HeaderValue::from_static(account));
         request
     };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use steadfast_call::ext;
+use steadfast_call::{Call, ext};
 use steadfast_dedup::{AccountMode, IntentNo, ListShows, OrderEvent, OrdersScope, Reason, Ruling, Settings};
 use tokio::time::{Instant, sleep};
 
@@ -472,7 +472,7 @@ async fn o06_a_shutdown_looks_for_the_orders_of_all_accounts_at_once() {
     for (name, id) in [("one", "x"), ("two", "y")] {
         rig.gateway.will([stray_and_not_placed(id)]);
         let mut request = rig.request(name, ORDER);
-        request.extensions_mut().insert(ext::Account::new(name));
+        Call::of_mut(request.extensions_mut()).set_account(ext::Account::new(name));
         assert_eq!(rig.send(request).await, Told::Placed(id.into()));
     }
     rig.gateway.reads([read(ReadReply::Http(503)), read(ReadReply::Http(503))]);

@@ -15,7 +15,7 @@ use std::{
 use http::{HeaderValue, Request, Response, header};
 use http_body_util::Full;
 use parking_lot::Mutex;
-use steadfast_call::{BoxError, Failure, Outcome, WallClock, ext, find_cause};
+use steadfast_call::{BoxError, Call, Failure, Outcome, WallClock, ext, find_cause};
 use steadfast_dedup::{
     AccountMode, Dedup, DedupLayer, GuardedBody, OrderEvent, OrderRefused, OrderTracker, Recover,
     RecoveredOrder, ResendPolicy, SendGuard, SendGuardLayer, Settings, Verdict,
@@ -209,13 +209,13 @@ impl Process {
     /// Places an order under a name that is the same in the next process.
     async fn place_as(&self, name: &str, form: &str) -> Told {
         let mut request = self.request(name, form);
-        request.extensions_mut().insert(ext::IntentId::new(name));
+        Call::of_mut(request.extensions_mut()).set_intent(ext::IntentId::new(name));
         tell(self.service.clone().oneshot(request).await).await
     }
 
     fn start_placing(&self, intent: &str, form: &str) -> JoinHandle<()> {
         let (service, mut request) = (self.service.clone(), self.request(intent, form));
-        request.extensions_mut().insert(ext::IntentId::new(intent));
+        Call::of_mut(request.extensions_mut()).set_intent(ext::IntentId::new(intent));
         tokio::spawn(async move { drop(service.oneshot(request).await) })
     }
 
@@ -324,7 +324,7 @@ async fn a_crash_in_the_middle_of_a_recovery_is_one_more_doubt_and_no_send() {
     let second = world.start();
     let recovery = {
         let (service, mut request) = (second.service.clone(), second.request("a", ORDER));
-        request.extensions_mut().insert(ext::IntentId::new("a"));
+        Call::of_mut(request.extensions_mut()).set_intent(ext::IntentId::new("a"));
         tokio::spawn(async move { drop(service.oneshot(request).await) })
     };
     sleep(s(10)).await;

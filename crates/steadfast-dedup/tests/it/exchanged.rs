@@ -1,12 +1,9 @@
 //! Tests acknowledged identifiers that the list shows for another order.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
-use steadfast_call::{
-    Route,
-    ext::{self, Stamp},
-};
+use steadfast_call::{Call, Route};
 use steadfast_dedup::{AccountMode, OrderEvent, Settings};
 use steadfast_spec::Endpoint;
 use tokio::time::sleep;
@@ -157,7 +154,7 @@ async fn o06_a_refused_orders_identifier_goes_if_the_own_order_shows() {
         if changed {
             rig.gateway.will([http(200, "changed")]);
             let mut request = rig.request("change", "orderId=o1&limitPrice=100");
-            ext::Route::new(Route::new(Endpoint::ModifyOrder)).put(request.extensions_mut());
+            Call::of_mut(request.extensions_mut()).set_route(Arc::new(Route::new(Endpoint::ModifyOrder)));
             assert!(rig.service.clone().oneshot(request).await.is_ok());
         }
         sleep(s(200)).await;
@@ -201,7 +198,7 @@ async fn o06_quantities_exchanged_by_changes_of_ours_take_nothing_away() {
     let change = async || {
         rig.gateway.will([http(200, "changed")]);
         let mut request = rig.request("change", "orderId=o1&qty=7");
-        ext::Route::new(Route::new(Endpoint::ModifyOrder)).put(request.extensions_mut());
+        Call::of_mut(request.extensions_mut()).set_route(Arc::new(Route::new(Endpoint::ModifyOrder)));
         assert!(rig.service.clone().oneshot(request).await.is_ok());
     };
     change().await;

@@ -13,11 +13,7 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
-use steadfast_call::{
-    BoxError, Failure, Fate, Outcome, Peek, WallClock,
-    ext::{self, Stamp},
-    outcome_of,
-};
+use steadfast_call::{BoxError, Call, Failure, Fate, Outcome, Peek, WallClock, ext, outcome_of};
 use steadfast_dedup::GuardedBody;
 use steadfast_spec::{Endpoint, Envelope, Form};
 use tokio::time::{Instant, sleep};
@@ -224,7 +220,7 @@ impl Gateway {
 
     async fn place(self, request: Request<GuardedBody<Body>>) -> Result<Response<Body>, BoxError> {
         let script = self.0.lock().places.pop_front().unwrap_or_else(ack);
-        if let Some(stamp) = ext::SendStamp::of(request.extensions()) {
+        if let Some(stamp) = Call::of(request.extensions()).send() {
             let mut book = self.0.lock();
             let wire = Arc::new(Wire { promises: book.promises, ended: OnceLock::new() });
             stamp.set_connection(wire.clone());

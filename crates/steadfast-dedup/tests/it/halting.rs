@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body::Body;
 use http_body_util::{BodyExt, Full};
-use steadfast_call::{BoxError, Failure, Fate, Route, find_cause};
+use steadfast_call::{BoxError, Call, Failure, Fate, Route, find_cause};
 use steadfast_dedup::{DedupLayer, GuardedBody, OrderRefused, OrderTracker, SendGuardLayer};
 use steadfast_spec::Endpoint;
 use tokio::time::sleep;
@@ -120,7 +120,7 @@ async fn what_is_in_doubt_is_found_while_halted() {
 fn routed(method: Method, endpoint: Endpoint) -> Request<Full<Bytes>> {
     let mut request = Request::new(Full::from("orderId=o1&qty=5"));
     (*request.method_mut(), *request.uri_mut()) = (method, "https://gateway.example/v2/x".parse().unwrap());
-    request.extensions_mut().insert(Arc::new(Route::new(endpoint)));
+    Call::of_mut(request.extensions_mut()).set_route(Arc::new(Route::new(endpoint)));
     request
 }
 

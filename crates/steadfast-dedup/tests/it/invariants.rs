@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use steadfast_call::{Outcome, ext};
+use steadfast_call::{Call, Outcome, ext};
 use steadfast_dedup::{
     AttemptNo, Effect, Event, IntentNo, OrderEvent, Purpose, ReadFault, Session, Settings, Step, TradingDay,
 };
@@ -28,7 +28,7 @@ async fn sound() -> Run {
     let late = gw504().placed_after(Duration::from_secs(40));
     rig.gateway.will([ack(), gw504().placed(), late, ack(), gw504().placed().edit(alike)]);
     let mut named = rig.request("a", &order(3));
-    named.extensions_mut().insert(ext::IntentId::new("a"));
+    Call::of_mut(named.extensions_mut()).set_intent(ext::IntentId::new("a"));
     assert_eq!(rig.send(named).await, Told::Placed("o1".into()));
     assert_eq!(rig.place("b", ORDER).await, Told::Recovered("o2".into()));
     assert_eq!(rig.place("c", &order(5)).await, Told::Resent("o4".into()));

@@ -12,7 +12,7 @@ use std::{
 
 use http::{Method, Request, Response};
 use http_body::Body as _;
-use steadfast_call::{BoxError, ext};
+use steadfast_call::{BoxError, Call, ext};
 use steadfast_dedup::{DedupLayer, GuardedBody, OrderEvent, OrderTracker, SendGuardLayer, Settings};
 use tokio::{sync::broadcast::Receiver, time::sleep};
 use tower::{Layer, Service, ServiceExt};
@@ -171,7 +171,7 @@ async fn j17_a_panic_of_the_transport_leaves_the_order_looked_for_and_unrepeated
     let guarded = SendGuardLayer::new(&tracker).layer(PanicsAtSend(gateway.clone()));
     let service = DedupLayer::new(&tracker).layer(guarded);
     let named = |mut request: Request<Body>| {
-        request.extensions_mut().insert(ext::IntentId::new("x"));
+        Call::of_mut(request.extensions_mut()).set_intent(ext::IntentId::new("x"));
         request
     };
     let first = tokio::spawn(service.clone().oneshot(named(request())));

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use steadfast_call::{WallClock, ext};
+use steadfast_call::{Call, WallClock};
 use steadfast_dedup::{
     Baseline, Cause, Confidence, KeyPolicy, ListShows, Reason, ResendPolicy, Settings, VerifyOn,
 };
@@ -58,7 +58,7 @@ async fn who_waits_in_line_beyond_his_deadline_was_not_sent() {
     let a = rig.start("a", ORDER);
     sleep(s(1)).await;
     let mut late = rig.request("b", &order(3));
-    late.extensions_mut().insert(ext::Deadline((Instant::now() + s(5)).into_std()));
+    Call::of_mut(late.extensions_mut()).set_deadline((Instant::now() + s(5)).into_std());
     let told = rig.send(late).await;
     assert_eq!(told, Told::NotSent("orders of the same instrument and side took until the deadline".into()));
     // A caller that leaves the line makes room for the next one.

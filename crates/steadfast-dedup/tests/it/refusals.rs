@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use steadfast_call::ext;
+use steadfast_call::{Call, ext};
 use steadfast_dedup::{OrderEvent, Settings};
 use tokio::time::{Instant, sleep};
 
@@ -191,7 +191,7 @@ async fn o05_a_deadline_before_the_look_leaves_a_401_in_doubt() {
     rig.between.repeats_nothing();
     rig.gateway.will([http(401, "Unauthorized").placed()]);
     let mut request = rig.request("a", ORDER);
-    request.extensions_mut().insert(ext::Deadline((Instant::now() + ms(500)).into_std()));
+    Call::of_mut(request.extensions_mut()).set_deadline((Instant::now() + ms(500)).into_std());
     assert_eq!(rig.send(request).await, Told::Unresolved("deadline", vec![], 401));
     sleep(s(130)).await;
     assert_eq!(contradicted(&rig), ["o1"]);
@@ -339,7 +339,7 @@ async fn o05_a_name_that_was_refused_is_sent_again_when_a_list_agrees() {
         rig.between.repeats_nothing();
         let named = || {
             let mut request = rig.request("a", ORDER);
-            request.extensions_mut().insert(ext::IntentId::new("n"));
+            Call::of_mut(request.extensions_mut()).set_intent(ext::IntentId::new("n"));
             request
         };
         let refusal = http(429, "Too many requests");
@@ -449,7 +449,7 @@ async fn o05_an_order_refused_for_good_and_placed_is_reported() {
             sleep(s(60)).await;
             let named = || {
                 let mut request = rig.request("a", ORDER);
-                request.extensions_mut().insert(ext::IntentId::new("n"));
+                Call::of_mut(request.extensions_mut()).set_intent(ext::IntentId::new("n"));
                 request
             };
             rig.gateway.will([documented(status).placed()]);
@@ -484,7 +484,7 @@ async fn o05_a_name_refused_for_good_is_sent_again_only_after_a_list_beyond_the_
             }]);
             let named = |form: &str| {
                 let mut request = rig.request("a", form);
-                request.extensions_mut().insert(ext::IntentId::new("n"));
+                Call::of_mut(request.extensions_mut()).set_intent(ext::IntentId::new("n"));
                 request
             };
             assert_eq!(rig.send(named(ORDER)).await, Told::Answer(status));

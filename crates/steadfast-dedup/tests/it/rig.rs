@@ -11,7 +11,7 @@ use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use parking_lot::Mutex;
 use steadfast_call::{
-    BoxError, Failure, Lane, Outcome,
+    BoxError, Call, Failure, Lane, Outcome,
     ext::{self, Stamp},
 };
 use steadfast_dedup::{
@@ -370,16 +370,16 @@ where
         let (inner, between) = (self.inner.clone(), self.between.clone());
         Box::pin(async move {
             let knobs = between.0.lock().clone();
-            let resend = request.extensions().get::<ext::HeadOfLane>().is_some();
+            let resend = Call::of(request.extensions()).is_at_head_of_lane();
             let is_order = request.method() == http::Method::POST;
             if is_order {
                 sleep(if resend { knobs.resend_queue } else { knobs.first_queue }).await;
             }
-            let can_wait = request.extensions().get() == Some(&Lane::Bulk);
+            let can_wait = Call::of(request.extensions()).lane() == Some(Lane::Bulk);
             if can_wait {
                 sleep(knobs.bulk_queue).await;
             }
-            let deadline = ext::Deadline::of(request.extensions()).map(|d| Instant::from_std(d.0));
+            let deadline = Call::of(request.extensions()).deadline().map(Instant::from_std);
             if is_order && deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return Err(Failure::refused("deadline passed in the queue").into());
             }
@@ -390,8 +390,8 @@ where
                     let knobs = between.0.lock();
                     (knobs.generation, knobs.authorizes)
                 };
-                if again.extensions().get::<ext::OwnAuthorization>().is_none() {
-                    again.extensions_mut().insert(ext::TokenGeneration(generation));
+                if !Call::of(again.extensions()).has_own_authorization() {
+                    Call::of_mut(again.extensions_mut()).set_generation(ext::TokenGeneration(generation));
                     if authorizes {
                         let header = format!("Bearer key:token-{generation}").parse().unwrap();
                         again.headers_mut().insert(http::header::AUTHORIZATION, header);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use steadfast_call::{Fate, ext};
+use steadfast_call::{Call, Fate};
 use steadfast_dedup::{ResendPolicy, Settings};
 use tokio::time::{Instant, sleep};
 
@@ -107,10 +107,10 @@ async fn s09_timeout_in_queue() {
     let rig = Rig::new();
     rig.between.queue(s(5), Duration::ZERO);
     let mut request = rig.request("a", ORDER);
-    request.extensions_mut().insert(ext::Deadline((Instant::now() + s(3)).into_std()));
+    Call::of_mut(request.extensions_mut()).set_deadline((Instant::now() + s(3)).into_std());
     assert!(matches!(rig.send(request).await, Told::NotSent(_)));
     let mut request = rig.request("b", ORDER);
-    request.extensions_mut().insert(ext::SendBy((Instant::now() + s(3)).into_std()));
+    Call::of_mut(request.extensions_mut()).set_send_by((Instant::now() + s(3)).into_std());
     assert_eq!(rig.send(request).await, Told::NotSent("time to send the order has passed".into()));
     assert_eq!((rig.gateway.posts(), rig.gateway.gets()), (0, 1));
     assert_eq!(rig.tracker.in_doubt(), 0);
@@ -122,7 +122,7 @@ async fn who_stops_waiting_is_told_what_has_been_seen_so_far() {
     let changed = gw504().placed().edit(|record| drop(record.insert("qty".into(), 20.into())));
     rig.gateway.will([changed]);
     let mut request = rig.request("a", ORDER);
-    request.extensions_mut().insert(ext::Deadline((Instant::now() + s(3)).into_std()));
+    Call::of_mut(request.extensions_mut()).set_deadline((Instant::now() + s(3)).into_std());
     assert_eq!(rig.send(request).await, Told::Unresolved("deadline", vec!["o1".into()], 504));
 }
 
@@ -306,7 +306,7 @@ async fn s17_caller_deadline() {
     rig.gateway.will([gw504().placed_after(s(10))]);
     let mut request = rig.request("a", ORDER);
     let deadline = Instant::now() + s(5);
-    request.extensions_mut().insert(ext::Deadline(deadline.into_std()));
+    Call::of_mut(request.extensions_mut()).set_deadline(deadline.into_std());
     assert_eq!(rig.send(request).await, unresolved("deadline", 504));
     assert_eq!(Instant::now(), deadline);
     assert_eq!(rig.tracker.in_doubt(), 1, "it is still looked for");
@@ -348,7 +348,7 @@ async fn bounds_without_end_are_waited_for_without_end() {
         // Answered, and in doubt for as long as the caller allows.
         rig.gateway.will([gw504()]);
         let mut request = rig.request("c", ORDER);
-        request.extensions_mut().insert(ext::Deadline((Instant::now() + s(10)).into_std()));
+        Call::of_mut(request.extensions_mut()).set_deadline((Instant::now() + s(10)).into_std());
         assert_eq!(rig.send(request).await, unresolved("deadline", 504));
         rig.audit();
     }

@@ -1,5 +1,7 @@
+use std::sync::Arc;
+
 use http::Request;
-use steadfast_call::{Routes, ext};
+use steadfast_call::{Route, Routes};
 use steadfast_spec::Zone;
 
 /// Decides which zones a request falls under.
@@ -61,7 +63,7 @@ impl<B> ZonesOf<B> for ByRoute {
 
 /// The zones of one route.
 #[derive(Clone, Debug)]
-pub struct RouteZones(ext::Route);
+pub struct RouteZones(Arc<Route>);
 
 impl AsRef<[Zone]> for RouteZones {
     fn as_ref(&self) -> &[Zone] {
@@ -71,7 +73,7 @@ impl AsRef<[Zone]> for RouteZones {
 
 #[cfg(test)]
 mod tests {
-    use steadfast_call::Route;
+    use steadfast_call::Call;
 
     use super::*;
 
@@ -93,7 +95,7 @@ mod tests {
         let mut request = request("GET", "/v2/api/oms/orders");
         let mut route = Route::unknown(request.method());
         route.zones = vec![Zone::DATA];
-        request.extensions_mut().insert(ext::Route::new(route));
+        Call::of_mut(request.extensions_mut()).set_route(Arc::new(route));
         assert_eq!(ByRoute.zones_of(&request).as_ref(), [Zone::DATA]);
     }
 }

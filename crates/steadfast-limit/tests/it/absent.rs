@@ -11,6 +11,7 @@ use std::{
 
 use http::{Request, Response};
 use proptest::prelude::*;
+use steadfast_call::Call;
 use steadfast_limit::{
     Account, Acquire, Answer, BoxError, Ceilings, Decision, Lane, Loss, Permit, Refusal, SECOND, ScopeKeys,
     Zone, ZoneLimiter,
@@ -225,7 +226,7 @@ impl Line {
 
 fn request(path: &str, lane: Lane) -> Request<()> {
     let mut request = Request::post(format!("https://example.com/v2{path}")).body(()).unwrap();
-    request.extensions_mut().insert(lane);
+    Call::of_mut(request.extensions_mut()).set_lane(lane);
     request
 }
 

@@ -14,7 +14,7 @@ use std::{
 
 use http::{Request, Response, StatusCode};
 use proptest::prelude::*;
-use steadfast_call::{Failure, Fate, ext};
+use steadfast_call::{Call, Failure, Fate};
 use steadfast_limit::{
     Account, Acquire, Answer, BoxError, Lane, Loss, Permit, Profile, Quota, SECOND, Scope, Snapshot, Zone,
     ZoneLimiter,
@@ -93,13 +93,13 @@ async fn storm(seed: u64, calls: u64) {
     let mut running = Vec::new();
     for n in 0..calls {
         let mut request = Request::new(seed ^ n);
-        request.extensions_mut().insert(Lane::ALL[dice.below(5) as usize]);
+        Call::of_mut(request.extensions_mut()).set_lane(Lane::ALL[dice.below(5) as usize]);
         if dice.below(3) == 0 {
             let by = Instant::now() + Duration::from_millis(dice.below(3_000));
-            request.extensions_mut().insert(ext::SendBy(by.into_std()));
+            Call::of_mut(request.extensions_mut()).set_send_by(by.into_std());
         }
         if dice.below(5) == 0 {
-            request.extensions_mut().insert(ext::HeadOfLane);
+            Call::of_mut(request.extensions_mut()).put_at_head_of_lane();
         }
         // Some are dropped before they are polled, some after any number of polls, some not at all.
         let most = if dice.below(4) == 0 { u64::MAX } else { dice.below(9) };

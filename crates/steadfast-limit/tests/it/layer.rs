@@ -8,7 +8,7 @@ use http::{
     Request, Response, StatusCode,
     header::{HOST, RETRY_AFTER},
 };
-use steadfast_call::{Failure, Fate, Route, ext};
+use steadfast_call::{Call, Failure, Fate, Route};
 use steadfast_limit::{Account, BoxError, Lane, RateLimit, RateLimitLayer, Refusal, Zone, ZoneLimiter};
 use steadfast_spec::Endpoint;
 use steadfast_verify::probes::Strict;
@@ -114,10 +114,10 @@ async fn the_lane_of_the_caller_decides_who_goes_first() {
     let call = |name, lane: Option<Lane>, head: bool| {
         let mut request = Request::get(ORDERS).body(name).unwrap();
         if let Some(lane) = lane {
-            request.extensions_mut().insert(lane);
+            Call::of_mut(request.extensions_mut()).set_lane(lane);
         }
         if head {
-            request.extensions_mut().insert(ext::HeadOfLane);
+            Call::of_mut(request.extensions_mut()).put_at_head_of_lane();
         }
         tokio::spawn(service.clone().oneshot(request))
     };
@@ -140,7 +140,7 @@ async fn the_route_in_the_extensions_decides_the_zone() {
     let limiter = limiter();
     let mut service = ending(&limiter, || Ok(Response::new("")));
     let mut request = get("https://example.com/somewhere/else");
-    request.extensions_mut().insert(ext::Route::new(Route::new(Endpoint::PlaceOrder)));
+    Call::of_mut(request.extensions_mut()).set_route(Arc::new(Route::new(Endpoint::PlaceOrder)));
     service.ready().await.unwrap().call(request).await.unwrap();
     assert_eq!(spent(&limiter, Zone::PLACE_ORDER), (0, 1, 0));
 }
@@ -182,15 +182,15 @@ async fn a_request_that_would_miss_its_deadline_is_refused_before_it_waits() {
     let mut service = ending(&limiter, || Ok(Response::new("")));
     service.ready().await.unwrap().call(place()).await.unwrap();
     let start = Instant::now();
-    for by in [ext::SendBy(start.into_std()).0, start.into_std() + Duration::from_millis(900)] {
+    for by in [start.into_std(), start.into_std() + Duration::from_millis(900)] {
         let mut request = place();
-        request.extensions_mut().insert(ext::SendBy(by));
-        request.extensions_mut().insert(ext::Deadline(start.into_std() + Duration::from_secs(60)));
+        Call::of_mut(request.extensions_mut()).set_send_by(by);
+        Call::of_mut(request.extensions_mut()).set_deadline(start.into_std() + Duration::from_secs(60));
         let error = service.ready().await.unwrap().call(request).await.unwrap_err();
         assert!(matches!(refusal(&error), Refusal::WouldMissDeadline { zone: Zone::PLACE_ORDER, .. }));
     }
     let mut request = place();
-    request.extensions_mut().insert(ext::Deadline(start.into_std() + Duration::from_millis(900)));
+    Call::of_mut(request.extensions_mut()).set_deadline(start.into_std() + Duration::from_millis(900));
     let error = service.ready().await.unwrap().call(request).await.unwrap_err();
     assert!(matches!(refusal(&error), Refusal::WouldMissDeadline { .. }));
     assert_eq!(start.elapsed(), Duration::ZERO);
@@ -203,7 +203,7 @@ async fn what_was_not_ready_in_time_is_not_sent() {
     let (mut service, mut handle) = spawn(&limiter);
     handle.allow(0);
     let mut request = place();
-    request.extensions_mut().insert(ext::SendBy((Instant::now() + Duration::from_secs(1)).into_std()));
+    Call::of_mut(request.extensions_mut()).set_send_by((Instant::now() + Duration::from_secs(1)).into_std());
     assert_ready!(service.poll_ready()).unwrap();
     let mut call = task::spawn(service.call(request));
     assert_pending!(call.poll());
@@ -345,7 +345,7 @@ async fn accounts_do_not_wait_for_each_other() {
     let start = Instant::now();
     for account in ["one", "two", "three"] {
         let mut request = place();
-        request.extensions_mut().insert(Account::new(account));
+        Call::of_mut(request.extensions_mut()).set_account(Account::new(account));
         ending(&limiter, || Ok(Response::new(""))).oneshot(request).await.unwrap();
     }
     assert_eq!(start.elapsed(), Duration::ZERO);
@@ -355,7 +355,7 @@ async fn accounts_do_not_wait_for_each_other() {
     for (account, gateway) in [("four", "one"), ("five", "one"), ("five", "two"), ("four", "two")] {
         let uri = format!("https://{gateway}.example.com/v2/api/oms/place-order");
         let mut request = Request::post(uri).body("symId=x").unwrap();
-        request.extensions_mut().insert(Account::new(account));
+        Call::of_mut(request.extensions_mut()).set_account(Account::new(account));
         service.ready().await.unwrap().call(request).await.unwrap();
     }
     assert_eq!(start.elapsed(), Duration::ZERO);

@@ -28,14 +28,15 @@ const BUFFER_LIMIT: usize = 64 * 1024;
 /// use bytes::Bytes;
 /// use http::{Request, Response};
 /// use http_body_util::{BodyExt, Full, combinators::BoxBody};
-/// use steadfast_retry::{BufferBodyLayer, BufferedBody, ResendCount, RetryPolicy};
+/// use steadfast_retry::{BufferBodyLayer, BufferedBody, RetryPolicy};
+/// use steadfast_call::Call;
 /// use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
 ///
 /// type Upload = BoxBody<Bytes, BoxError>;
 ///
 /// // Fails the first time, and answers with what it was sent the second time.
 /// async fn flaky(request: Request<BufferedBody<Upload>>) -> Result<Response<Full<Bytes>>, BoxError> {
-///     let status = if request.extensions().get::<ResendCount>().is_some() { 200 } else { 500 };
+///     let status = if Call::of(request.extensions()).repeats() > 0 { 200 } else { 500 };
 ///     let echo = request.into_body().collect().await?.to_bytes();
 ///     Ok(Response::builder().status(status).body(Full::from(echo))?)
 /// }

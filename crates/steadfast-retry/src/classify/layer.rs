@@ -10,7 +10,7 @@ use http_body::Body;
 use pin_project_lite::pin_project;
 use steadfast_call::{
     BoxError, Outcome, Peek, Routes,
-    ext::{self, Stamp, Stamped},
+    ext::{self, Stamp},
     outcome_of,
 };
 use steadfast_spec::Endpoint;
@@ -133,9 +133,8 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         ext::Place::Classify.pass(request.extensions_mut());
-        let extensions = Stamped::of(request.extensions());
-        let endpoint = Routes::or_shown(extensions.stamp(), request.method(), request.uri()).endpoint;
-        let span = span::of_send(endpoint, &request, extensions);
+        let endpoint = Routes::of(&request).endpoint;
+        let span = span::of_send(endpoint, &request);
         let inner = span.in_scope(|| self.inner.call(request));
         ResponseFuture { state: State::Sending { inner }, endpoint, span }
     }

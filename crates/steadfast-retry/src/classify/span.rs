@@ -1,10 +1,7 @@
 use std::{error::Error, sync::LazyLock};
 
 use http::{Request, StatusCode, Uri, uri::Scheme};
-use steadfast_call::{
-    BoxError, Failure, Fate, Outcome, Routes,
-    ext::{ResendCount, Sends, Stamped},
-};
+use steadfast_call::{BoxError, Call, Failure, Fate, Outcome, Routes, ext::Sends};
 use steadfast_spec::Endpoint;
 use tracing::{
     Span,
@@ -15,9 +12,10 @@ use tracing::{
 ///
 /// No field comes from the path, the query, a body or a header, because those may contain ids and secrets. For the
 /// same reason there is no `url.full`, which the conventions ask for.
-pub(crate) fn of_send<B>(endpoint: Option<Endpoint>, request: &Request<B>, extensions: Stamped<'_>) -> Span {
+pub(crate) fn of_send<B>(endpoint: Option<Endpoint>, request: &Request<B>) -> Span {
     let (method, uri) = (request.method().as_str(), request.uri());
-    let sends = extensions.stamp::<Sends>();
+    let call = Call::of(request.extensions());
+    let sends = call.sends();
     // Evaluated only if the span is enabled.
     let template = || sends.map_or_else(|| shown_template(uri), Sends::template);
     let span = tracing::info_span!(
@@ -38,7 +36,7 @@ pub(crate) fn of_send<B>(endpoint: Option<Endpoint>, request: &Request<B>, exten
     // Counted even if this span is disabled, because a later one may be enabled.
     let earlier = match sends {
         Some(sends) => sends.begin(),
-        None => extensions.beside().map_or(0, |ResendCount(count)| *count),
+        None => call.repeats(),
     };
     if earlier > 0 {
         span.record("http.request.resend_count", earlier);

@@ -10,8 +10,8 @@ use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use steadfast_call::{
-    BoxError, Failure, Fate, Routes,
-    ext::{self, Stamp, Stamped},
+    BoxError, Call, Failure, Fate, Routes,
+    ext::{self, Stamp},
 };
 use steadfast_spec::Endpoint;
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -34,7 +34,7 @@ const FOREVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// 1. The time runs from the call. Earlier waits, above all for a permit, do not count.
 /// 2. It covers the head, and the body where the body decides the outcome: see [`Classify`](crate::Classify). Any
 ///    other body may take any time, but no pause longer than the idle timeout.
-/// 3. A call's [`Deadline`](ext::Deadline) ends it earlier.
+/// 3. A call's [deadline](Call::deadline) ends it earlier.
 /// 4. It ends as a [`Failure`] with an [`AttemptTimedOut`] in it. The fate is [`NeverLeft`](Fate::NeverLeft) if the
 ///    request's [`SendStamp`](ext::SendStamp) is still blank after the send was given up, and [`Lost`](Fate::Lost)
 ///    otherwise. A blank stamp proves nothing if this layer had to make it, or if the request's body has nothing to
@@ -154,18 +154,18 @@ where
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         ext::Place::AttemptTimeout.pass(request.extensions_mut());
         let now = Instant::now();
-        let extensions = Stamped::of(request.extensions());
-        let deadline = extensions.stamp::<ext::Deadline>().map(|deadline| Instant::from_std(deadline.0));
+        let call = Call::of(request.extensions());
+        let deadline = call.deadline().map(Instant::from_std);
         let until = now.checked_add(self.settings.timeout).unwrap_or_else(|| now + FOREVER);
         let until = deadline.map_or(until, |deadline| deadline.min(until));
-        let endpoint = Routes::or_shown(extensions.stamp(), request.method(), request.uri()).endpoint;
-        let shared = extensions.stamp::<ext::SendStamp>().cloned();
+        let endpoint = Routes::or_shown(call.route(), request.method(), request.uri()).endpoint;
+        let shared = call.send().cloned();
         // The transport never polls an empty body, so its stamp stays blank although the request left. And no layer
         // has promised to write a stamp made here.
         let blank_proves = shared.is_some() && !request.body().is_end_stream();
         let stamp = shared.unwrap_or_else(|| {
             let stamp = ext::SendStamp::new();
-            stamp.clone().put(request.extensions_mut());
+            Call::of_mut(request.extensions_mut()).set_send(stamp.clone());
             stamp
         });
         ResponseFuture {

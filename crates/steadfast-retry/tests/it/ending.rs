@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use steadfast_call::{
-    BoxError, Failure, Fate, Outcome,
+    BoxError, Call, Failure, Fate, Outcome,
     ext::{self, Stamp},
 };
 use steadfast_retry::{AttemptTimeoutLayer, ClassifyLayer, PEEK_LIMIT, PeekedBody, TimedBody};
@@ -34,7 +34,7 @@ impl ext::Connection for Line {
 /// Returns the fate of an unanswered send over `line` after it was given up.
 async fn silence(request: Request<Sent>, line: Arc<Line>) -> Fate {
     let silent = service_fn(move |request: Request<Sent>| {
-        let stamp = ext::SendStamp::of(request.extensions()).unwrap();
+        let stamp = Call::of(request.extensions()).send().unwrap();
         stamp.set_connection(line.clone());
         stamp.stamp(Instant::now().into_std());
         pending::<Result<Response<Steps>, BoxError>>()
@@ -48,7 +48,7 @@ async fn o01_a_timeout_ends_the_connection_and_says_when() {
     let (start, line) = (Instant::now(), Arc::<Line>::default());
     let end = (start + Duration::from_secs(30)).into_std();
     let mut order = request(Endpoint::PlaceOrder);
-    ext::SendStamp::new().put(order.extensions_mut());
+    Call::of_mut(order.extensions_mut()).set_send(ext::SendStamp::new());
     assert_eq!(silence(order, line.clone()).await, Fate::Lost { ended: Some(end) });
     assert_eq!(line.0.lock().unwrap().unwrap().into_std(), end);
     // A read has no stamp of its own, but its slot needs the instant.
@@ -63,7 +63,7 @@ type Answer = Response<PeekedBody<TimedBody<Steps>>>;
 async fn answer(endpoint: Endpoint, line: &Arc<Line>, body: Steps) -> Answer {
     let (mut body, line) = (Some(body), line.clone());
     let inner = service_fn(move |request: Request<Sent>| {
-        ext::SendStamp::of(request.extensions()).unwrap().set_connection(line.clone());
+        Call::of(request.extensions()).send().unwrap().set_connection(line.clone());
         let body = body.take().unwrap();
         async { Ok::<_, BoxError>(Response::new(body)) }
     });

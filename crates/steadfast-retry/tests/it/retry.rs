@@ -9,11 +9,8 @@ use std::{
 use http::{Request, Response, StatusCode};
 use http_body::SizeHint;
 use http_body_util::BodyExt;
-use steadfast_call::{
-    BoxError, Failure, Outcome, Resend,
-    ext::{self, Stamp},
-};
-use steadfast_retry::{AttemptTrail, Jitter, ResendCount, RetriesEnded, RetryPolicy, Schedule, StopReason};
+use steadfast_call::{BoxError, Call, Failure, Outcome, Resend, ext};
+use steadfast_retry::{AttemptTrail, Jitter, RetriesEnded, RetryPolicy, Schedule, StopReason};
 use steadfast_spec::Endpoint;
 use tokio::time::{Instant, sleep};
 use tower::{Layer, ServiceExt, retry::budget::TpsBudget, service_fn};
@@ -179,7 +176,7 @@ async fn a_repeat_that_would_miss_the_deadline_is_not_waited_for() {
     let start = Instant::now();
     let script = Script::new([Reply::Status(500)]);
     let mut request = request(Endpoint::Orders);
-    request.extensions_mut().insert(ext::Deadline((start + Duration::from_secs(7)).into_std()));
+    Call::of_mut(request.extensions_mut()).set_deadline((start + Duration::from_secs(7)).into_std());
     let response = call(exact(), &script, request).await.unwrap();
     assert_eq!(script.trace(), secs([0, 1, 3]), "the send at 7 s would be too late");
     assert_eq!(start.elapsed().as_secs(), 3, "nobody sleeps up to the deadline");
@@ -190,7 +187,7 @@ async fn a_repeat_that_would_miss_the_deadline_is_not_waited_for() {
 async fn a_repeat_that_could_not_leave_in_time_is_not_waited_for() {
     let script = Script::new([Reply::NeverLeft]);
     let mut request = request(Endpoint::PlaceOrder);
-    request.extensions_mut().insert(ext::SendBy((Instant::now() + Duration::from_secs(3)).into_std()));
+    Call::of_mut(request.extensions_mut()).set_send_by((Instant::now() + Duration::from_secs(3)).into_std());
     let error = call(exact(), &script, request).await.unwrap_err();
     assert_eq!(script.trace(), secs([0, 1, 3]));
     assert_eq!(RetriesEnded::find(&*error).unwrap().stopped(), Some(StopReason::SendBy));
@@ -199,14 +196,14 @@ async fn a_repeat_that_could_not_leave_in_time_is_not_waited_for() {
 #[tokio::test(start_paused = true)]
 async fn the_predicted_permit_counts_and_sees_the_request() {
     let start = Instant::now();
-    let policy = exact().predict_permit(move |extensions| {
-        let route = ext::Route::of(extensions).expect("the request's own extensions");
+    let policy = exact().predict_permit(move |call| {
+        let route = call.route().expect("the request's own facts");
         (route.endpoint == Some(Endpoint::Orders)).then(|| start + Duration::from_secs(60))
     });
     for (endpoint, sends) in [(Endpoint::Orders, 1), (Endpoint::Funds, 5)] {
         let script = Script::new([Reply::Status(500)]);
         let mut request = request(endpoint);
-        request.extensions_mut().insert(ext::Deadline((start + Duration::from_secs(60)).into_std()));
+        Call::of_mut(request.extensions_mut()).set_deadline((start + Duration::from_secs(60)).into_std());
         call(policy.clone(), &script, request).await.unwrap();
         assert_eq!(script.sends(), sends, "{endpoint:?}");
     }
@@ -216,16 +213,17 @@ async fn the_predicted_permit_counts_and_sees_the_request() {
 async fn every_repeat_waits_at_the_head_of_its_lane_with_a_stamp_of_its_own() {
     let script = Script::new([Reply::NeverLeft]);
     let mut request = request(Endpoint::PlaceOrder);
-    request.extensions_mut().insert(ext::SendStamp::new());
-    request.extensions_mut().insert(ext::IntentId::new("mine"));
+    Call::of_mut(request.extensions_mut()).set_send(ext::SendStamp::new());
+    Call::of_mut(request.extensions_mut()).set_intent(ext::IntentId::new("mine"));
     call(exact(), &script, request).await.unwrap_err();
     for (n, extensions) in script.extensions().into_iter().enumerate() {
         let repeat = n > 0;
-        assert_eq!(extensions.get::<ext::HeadOfLane>().is_some(), repeat, "send {n}");
-        assert_eq!(ext::SendStamp::of(&extensions).is_none(), repeat, "send {n}");
-        assert_eq!(extensions.get::<ResendCount>().map_or(0, |c| c.0), n as u32);
-        assert_eq!(extensions.get::<ext::IntentId>().map(|i| i.as_str()), Some("mine"), "send {n}");
-        assert!(ext::Route::of(&extensions).is_some());
+        let call = Call::of(&extensions);
+        assert_eq!(call.is_at_head_of_lane(), repeat, "send {n}");
+        assert_eq!(call.send().is_none(), repeat, "send {n}");
+        assert_eq!(call.repeats(), n as u32);
+        assert_eq!(call.intent().map(|i| i.as_str()), Some("mine"), "send {n}");
+        assert!(call.route().is_some());
     }
 }
 

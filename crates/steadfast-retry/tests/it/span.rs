@@ -1,6 +1,7 @@
 use std::{cell::RefCell, fmt, sync::Once};
 
 use http::{Request, header::AUTHORIZATION};
+use steadfast_call::Call;
 use steadfast_retry::{ClassifyLayer, Jitter, RetryPolicy, Sends};
 use steadfast_spec::Endpoint;
 use tower::{ServiceBuilder, ServiceExt};
@@ -117,7 +118,7 @@ fn sends_of_one_call_are_counted_together_whoever_makes_them() {
     let mut lines = Vec::new();
     for _ in 0..2 {
         let mut request = request(Endpoint::Orders);
-        request.extensions_mut().insert(sends.clone());
+        Call::of_mut(request.extensions_mut()).set_sends(sends.clone());
         lines.extend(spans([Reply::Status(401)], request));
     }
     assert_eq!(lines.len(), 2);
@@ -150,7 +151,7 @@ fn no_secret_and_no_id_is_in_a_span() {
         .header(AUTHORIZATION, "Bearer canary:canary")
         .body(Sent::from("password=canary"))
         .unwrap();
-    request.extensions_mut().insert(steadfast_call::ext::IntentId::new("canary"));
+    Call::of_mut(request.extensions_mut()).set_intent(steadfast_call::ext::IntentId::new("canary"));
     let spans = spans([Reply::Body(400, "canary".into())], request);
     assert!(spans.len() == 1 && !spans[0].contains("canary"), "{spans:?}");
 }

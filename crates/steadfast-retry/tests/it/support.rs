@@ -11,10 +11,7 @@ use bytes::Bytes;
 use http::{Extensions, HeaderMap, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
-use steadfast_call::{
-    BoxError, Failure, Fate, Outcome, Route,
-    ext::{self, Stamp},
-};
+use steadfast_call::{BoxError, Call, Failure, Fate, Outcome, Route, ext::Stamp};
 use steadfast_spec::Endpoint;
 use tokio::time::{Instant, Sleep, sleep};
 use tower::Service;
@@ -33,8 +30,8 @@ pub(crate) fn request(endpoint: Endpoint) -> Request<Sent> {
         .uri("https://host/v2/x")
         .body(Sent::from("a=1"))
         .unwrap();
-    let route: ext::Route = Arc::new(Route::new(endpoint));
-    request.extensions_mut().insert(route);
+    let route = Arc::new(Route::new(endpoint));
+    Call::of_mut(request.extensions_mut()).set_route(route);
     request
 }
 

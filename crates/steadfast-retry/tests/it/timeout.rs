@@ -3,7 +3,7 @@ use std::{future::pending, time::Duration};
 use http::{Request, Response};
 use http_body_util::{BodyExt, Empty};
 use steadfast_call::{
-    BoxError, Failure, Fate, Outcome, Resend,
+    BoxError, Call, Failure, Fate, Outcome, Resend,
     ext::{self, Stamp},
 };
 use steadfast_retry::{AttemptTimedOut, AttemptTimeoutLayer, BodyStalled, ClassifyLayer};
@@ -31,7 +31,7 @@ fn fate(error: &BoxError) -> Fate {
 #[tokio::test(start_paused = true)]
 async fn a_blank_stamp_proves_that_nothing_left() {
     let mut request = request(Endpoint::PlaceOrder);
-    request.extensions_mut().insert(ext::SendStamp::new());
+    Call::of_mut(request.extensions_mut()).set_send(ext::SendStamp::new());
     let (after, error) = silence(request).await;
     assert_eq!((after, fate(&error)), (ATTEMPT, Fate::NeverLeft));
     let timed_out = std::error::Error::source(&*error).unwrap().downcast_ref::<AttemptTimedOut>();
@@ -45,7 +45,7 @@ async fn a_written_stamp_or_none_at_all_leaves_the_send_in_doubt() {
 
     let stamp = ext::SendStamp::new();
     let mut request = request(Endpoint::PlaceOrder);
-    request.extensions_mut().insert(stamp.clone());
+    Call::of_mut(request.extensions_mut()).set_send(stamp.clone());
     let late = async {
         sleep(Duration::from_secs(29)).await;
         stamp.stamp(Instant::now().into_std());
@@ -58,7 +58,7 @@ async fn a_written_stamp_or_none_at_all_leaves_the_send_in_doubt() {
 async fn a_blank_stamp_on_a_request_without_a_body_proves_nothing() {
     // A transport never polls such a body, so the stamp would not have been written.
     let mut request = request(Endpoint::Orders).map(|_| Sent::default());
-    request.extensions_mut().insert(ext::SendStamp::new());
+    Call::of_mut(request.extensions_mut()).set_send(ext::SendStamp::new());
     let (_, error) = silence(request).await;
     assert_eq!(fate(&error), Fate::Lost { ended: None });
 }
@@ -74,7 +74,7 @@ async fn the_stamp_is_read_after_the_send_was_given_up() {
     }
     let stamp = ext::SendStamp::new();
     let mut request = request(Endpoint::PlaceOrder);
-    request.extensions_mut().insert(stamp.clone());
+    Call::of_mut(request.extensions_mut()).set_send(stamp.clone());
     let inner = service_fn(move |_: Request<Sent>| {
         let late = Late(stamp.clone());
         async move {
@@ -98,10 +98,10 @@ async fn an_answer_at_the_last_moment_counts() {
 
 #[tokio::test(start_paused = true)]
 async fn the_deadline_of_the_call_ends_a_send_earlier() {
-    let deadline = |after| ext::Deadline((Instant::now() + after).into_std());
+    let deadline = |after| (Instant::now() + after).into_std();
     for (after, expected) in [(Duration::from_secs(7), Duration::from_secs(7)), (HOUR, ATTEMPT)] {
         let mut request = request(Endpoint::Orders);
-        request.extensions_mut().insert(deadline(after));
+        Call::of_mut(request.extensions_mut()).set_deadline(deadline(after));
         assert_eq!(silence(request).await.0, expected);
     }
 }
@@ -109,10 +109,10 @@ async fn the_deadline_of_the_call_ends_a_send_earlier() {
 #[tokio::test(start_paused = true)]
 async fn a_send_without_any_time_left_is_not_begun() {
     let mut request = request(Endpoint::PlaceOrder);
-    request.extensions_mut().insert(ext::SendStamp::new());
-    request.extensions_mut().insert(ext::Deadline(Instant::now().into_std()));
+    Call::of_mut(request.extensions_mut()).set_send(ext::SendStamp::new());
+    Call::of_mut(request.extensions_mut()).set_deadline(Instant::now().into_std());
     let eager = service_fn(|request: Request<Sent>| async move {
-        ext::SendStamp::of(request.extensions()).unwrap().stamp(Instant::now().into_std());
+        Call::of(request.extensions()).send().unwrap().stamp(Instant::now().into_std());
         Ok::<_, BoxError>(Response::new(Steps::default()))
     });
     let error = AttemptTimeoutLayer::default().layer(eager).oneshot(request).await.unwrap_err();

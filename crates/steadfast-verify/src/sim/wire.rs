@@ -26,10 +26,7 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response, header, request::Parts};
 use http_body_util::{BodyExt, Full};
-use steadfast::{
-    BoxError,
-    call::ext::{self, Stamp},
-};
+use steadfast::BoxError;
 use steadfast_sandbox::{FaultEntry, Sandbox};
 use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
@@ -197,7 +194,7 @@ impl tower::Service<Request<steadfast::RequestBody>> for Wire {
 
     fn call(&mut self, request: Request<steadfast::RequestBody>) -> Self::Future {
         let line = Arc::new(Line::new(self.shared.weather.ending));
-        if let Some(stamp) = ext::SendStamp::of(request.extensions()) {
+        if let Some(stamp) = steadfast::call::Call::of(request.extensions()).send() {
             stamp.set_connection(line.clone());
         }
         let carried = self.clone().carry(request, End::Client, line.clone());

@@ -2,7 +2,7 @@ use bytes::Bytes;
 use http::{Request, StatusCode};
 use http_body_util::Full;
 use steadfast_call::{
-    Outcome,
+    Call, Outcome,
     ext::{self, Stamp},
 };
 use steadfast_dedup::{Resolution, Unresolved};
@@ -52,7 +52,7 @@ impl Client {
         }
         let mut request = self.request(&Operation::place_order(order))?;
         if let Some(intent) = intent {
-            request.extensions_mut().insert(intent);
+            Call::of_mut(request.extensions_mut()).set_intent(intent);
         }
         self.placed(request).await.map_err(Error::in_doubt_if_unknown)
     }

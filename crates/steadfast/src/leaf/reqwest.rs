@@ -8,10 +8,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use pin_project_lite::pin_project;
 use reqwest::{Client, ClientBuilder, redirect};
-use steadfast_call::{
-    BoxError, Failure, Fate,
-    ext::{self, Stamp},
-};
+use steadfast_call::{BoxError, Call, Failure, Fate, ext};
 use tower_service::Service;
 
 use super::{AMBIGUOUS_LENGTH, StampedBody, has_ambiguous_length};
@@ -82,7 +79,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> ReqwestFuture {
-        let shared = || ext::SendStamp::of(request.extensions()).cloned().unwrap_or_default();
+        let shared = || Call::of(request.extensions()).send().cloned().unwrap_or_default();
         let stamp = (!request.body().is_end_stream()).then(shared);
         let request = request.map(|body| match &stamp {
             None => reqwest::Body::default(),

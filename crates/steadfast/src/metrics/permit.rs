@@ -1,11 +1,12 @@
 use std::{
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
 use http::Request;
 use pin_project_lite::pin_project;
-use steadfast_call::{BoxError, Lane, Routes, ext, find_cause};
+use steadfast_call::{BoxError, Call, Lane, Route, Routes, find_cause};
 use steadfast_limit::Refusal;
 use tokio::time::Instant;
 use tower_layer::Layer;
@@ -120,7 +121,7 @@ where
 #[derive(Debug)]
 struct Wait {
     since: Instant,
-    route: ext::Route,
+    route: Arc<Route>,
     lane: Lane,
     earlier: Earlier,
     ended: bool,
@@ -179,6 +180,6 @@ where
     }
 }
 
-fn lane_of<B>(request: &Request<B>, route: &ext::Route) -> Lane {
-    request.extensions().get().copied().unwrap_or(route.lane)
+fn lane_of<B>(request: &Request<B>, route: &Route) -> Lane {
+    Call::of(request.extensions()).lane().unwrap_or(route.lane)
 }

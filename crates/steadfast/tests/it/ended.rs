@@ -13,8 +13,8 @@ use http::Request;
 use http_body_util::{BodyExt, Full};
 use steadfast::{
     BoxError, Transport,
-    call::{Failure, Fate},
-    ext::{SendStamp, Stamp},
+    call::{Call, Failure, Fate},
+    ext::SendStamp,
     leaf::{Leaf, ReqwestLeaf},
 };
 use tokio::{
@@ -139,7 +139,7 @@ async fn o01_a_finished_exchange_keeps_its_connection() {
     let mut stamps = Vec::new();
     for _ in 0..3 {
         let (mut request, stamp) = (server.list(), SendStamp::new());
-        stamp.clone().put(request.extensions_mut());
+        Call::of_mut(request.extensions_mut()).set_send(stamp.clone());
         stamps.push(stamp);
         let answer = leaf.clone().oneshot(request).await.unwrap();
         answer.into_body().collect().await.unwrap();
@@ -159,7 +159,7 @@ async fn o01_a_finished_exchange_keeps_its_connection() {
 async fn o01_a_send_that_is_given_up_before_it_began_never_begins() {
     let server = Server::start(true, Duration::from_millis(300)).await;
     let (mut order, stamp) = (server.order("https"), SendStamp::new());
-    stamp.clone().put(order.extensions_mut());
+    Call::of_mut(order.extensions_mut()).set_send(stamp.clone());
     let leaf = server.transport().leaf().unwrap();
     let send = tokio::spawn(leaf.oneshot(order));
     sleep(Duration::from_millis(50)).await;

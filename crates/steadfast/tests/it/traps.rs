@@ -21,8 +21,7 @@ use http_body_util::Full;
 use steadfast::{
     BaseUrl, BoxError, RequestBody, Stack,
     auth::{ApiKey, AuthHeaderLayer, TokenSource},
-    call::Routes,
-    ext,
+    call::{Call, Routes},
     limit::{Zone, ZoneLimiter},
     retry::{AttemptTimeoutLayer, Jitter, RetryPolicy},
     route::RouteLayer,
@@ -229,7 +228,7 @@ async fn a_refusal_of_our_own_comes_at_once(service: Boxed) {
     service.clone().oneshot(list()).await.unwrap();
     let mut late = list();
     let start = Instant::now();
-    late.extensions_mut().insert(ext::Deadline((start + 10 * SECOND).into_std()));
+    Call::of_mut(late.extensions_mut()).set_deadline((start + 10 * SECOND).into_std());
     service.oneshot(late).await.unwrap_err();
     assert!(start.elapsed() < SECOND, "refused after {:?}", start.elapsed());
 }

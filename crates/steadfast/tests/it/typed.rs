@@ -5,9 +5,8 @@ use std::{collections::BTreeMap, time::Duration};
 use futures_util::StreamExt;
 use steadfast::{
     Access, Client, ErrorKind, MissedEvents, OrderChange, Paths,
-    call::Outcome,
+    call::{Call, Outcome},
     dedup::OrderEvent,
-    ext::SendBy,
     spec::{Form, Operation, Zone, msg},
 };
 use steadfast_sandbox::{BookEdit, Sandbox, SandboxBuilder};
@@ -200,7 +199,7 @@ async fn a_request_that_cannot_leave_in_time_says_when_it_could() {
     }
     let now = tokio::time::Instant::now();
     let mut request = client.request(&Operation::place_order(&infy)).unwrap();
-    request.extensions_mut().insert(SendBy(now.into_std()));
+    Call::of_mut(request.extensions_mut()).set_send_by(now.into_std());
     let refused = client.raw(request).await.unwrap_err();
     assert_eq!((refused.kind(), refused.zone()), (ErrorKind::Refused, Some(Zone::PLACE_ORDER)));
     let ready = refused.ready_at().unwrap();

@@ -9,8 +9,7 @@ use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use steadfast::{
     Operation,
     auth::{Attempt, Grant, Login, LoginFailure, LoginMode},
-    call::WallClock,
-    ext,
+    call::{Call, WallClock},
     limit::{Builder, Lane, Zone, ZoneLimiter},
     metrics::{self, Kind, METRICS, MeteredLogin},
 };
@@ -174,8 +173,8 @@ async fn a_wait_that_ends_without_permits_is_recorded_by_its_end() {
         world.send(&orders, None).await.unwrap_err();
         let base = world.sandbox.credentials().base_url;
         let mut late = Request::get(format!("{base}/api/oms/orders")).body(Full::default()).unwrap();
-        late.extensions_mut().insert(Lane::Critical);
-        late.extensions_mut().insert(ext::Deadline((Instant::now() + SECOND).into_std()));
+        Call::of_mut(late.extensions_mut()).set_lane(Lane::Critical);
+        Call::of_mut(late.extensions_mut()).set_deadline((Instant::now() + SECOND).into_std());
         world.call(late).await.unwrap_err();
     };
     let (waited, ()) = tokio::join!(waits, finds_no_room);

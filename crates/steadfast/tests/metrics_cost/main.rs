@@ -20,8 +20,7 @@ use metrics::{
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use steadfast::{
     BoxError, Outcome,
-    call::Route,
-    ext,
+    call::{Call, Route},
     metrics::{AdmittedLayer, AttemptMetricsLayer, CallMetricsLayer, QueuedLayer},
     spec::Endpoint,
 };
@@ -43,10 +42,10 @@ fn cost<S>(mut service: S) -> (f64, Duration)
 where
     S: Service<Request<()>, Response = Response<()>, Error = BoxError>,
 {
-    let route: ext::Route = Arc::new(Route::new(Endpoint::PlaceOrder));
+    let route = Arc::new(Route::new(Endpoint::PlaceOrder));
     let mut call = || {
         let mut request = Request::new(());
-        request.extensions_mut().insert(route.clone());
+        Call::of_mut(request.extensions_mut()).set_route(route.clone());
         let mut future = pin!(service.call(request));
         let Poll::Ready(Ok(_)) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
             panic!("a leaf that is always ready was not");

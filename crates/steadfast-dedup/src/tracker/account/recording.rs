@@ -7,7 +7,7 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderValue, header};
-use steadfast_call::ext::{self, Stamp};
+use steadfast_call::Call;
 use tokio::time::timeout;
 
 use super::{Account, Starter};
@@ -81,8 +81,8 @@ impl Account {
     pub(crate) fn session_of(&self, headers: &HeaderMap, extensions: &http::Extensions) -> Session {
         match &self.recorder {
             Some(recorder) => recorder.session_of(headers),
-            None => match ext::TokenGeneration::of(extensions) {
-                Some(generation) => Session::new(Some(*generation)),
+            None => match Call::of(extensions).generation() {
+                Some(generation) => Session::new(Some(generation)),
                 // No layer counts the tokens here, and two of them may be accepted at once.
                 None => headers.get(header::AUTHORIZATION).map_or_else(Session::default, hashed),
             },

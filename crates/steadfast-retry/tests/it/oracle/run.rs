@@ -15,11 +15,7 @@ use steadfast_auth::{
     ApiKey, Attempt, AuthHeaderLayer, Grant, Login, LoginFailure, LoginMode, RefreshLayer, Renewal,
     TokenSource,
 };
-use steadfast_call::{
-    BoxError, Failure, WallClock,
-    ext::{self, Stamp},
-    find_cause,
-};
+use steadfast_call::{BoxError, Call, Failure, WallClock, ext, find_cause};
 use steadfast_retry::{AttemptTrail, ClassifyLayer, Jitter, RetriesEnded, RetryPolicy};
 use steadfast_spec::Endpoint;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -89,10 +85,10 @@ async fn call(mut policy: RetryPolicy, case: &Case) -> Seen {
     let mut request = request(case.endpoint);
     let extensions = request.extensions_mut();
     if let Some(deadline) = case.deadline {
-        extensions.insert(ext::Deadline((start + deadline).into_std()));
+        Call::of_mut(extensions).set_deadline((start + deadline).into_std());
     }
     if let Some(send_by) = case.send_by {
-        extensions.insert(ext::SendBy((start + send_by).into_std()));
+        Call::of_mut(extensions).set_send_by((start + send_by).into_std());
     }
     let result = service.oneshot(request).await;
     let mut seen = told(result);
@@ -145,9 +141,9 @@ where
         async move {
             if let Some(opens) = opens {
                 let at = opens.into_std();
-                let deadline =
-                    ext::Deadline::of(request.extensions()).is_some_and(|deadline| at >= deadline.0);
-                if deadline || ext::SendBy::of(request.extensions()).is_some_and(|send_by| at > send_by.0) {
+                let call = Call::of(request.extensions());
+                let late = call.deadline().is_some_and(|deadline| at >= deadline);
+                if late || call.send_by().is_some_and(|send_by| at > send_by) {
                     return Err(Failure::refused(Frozen).into());
                 }
                 sleep_until(opens).await;

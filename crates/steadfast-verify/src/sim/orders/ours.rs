@@ -16,6 +16,7 @@ use steadfast::{
     retry::{AttemptTimeoutLayer, RetryPolicy},
     spec::{Endpoint, Form, PlacedOrder},
 };
+use steadfast_call::Call;
 use steadfast_sandbox::Sandbox;
 use tokio::time::timeout;
 use tower::{Service, ServiceExt, util::BoxCloneSyncService};
@@ -208,7 +209,7 @@ impl Ours {
         request.headers_mut().insert(header::CONTENT_TYPE, Form::CONTENT_TYPE);
         request.headers_mut().insert(INTENT, HeaderValue::from_str(&intent)?);
         if self.names(wanted) {
-            request.extensions_mut().insert(IntentId::new(intent));
+            Call::of_mut(request.extensions_mut()).set_intent(IntentId::new(intent));
         }
         let (head, body) = self.call(request).await?.into_parts();
         if let Some(unresolved) = head.extensions.get::<Unresolved>() {
