@@ -13,6 +13,7 @@ pub(crate) mod crowd;
 pub(crate) mod day_clock;
 pub(crate) mod deciding;
 pub(crate) mod disbelief;
+pub(crate) mod doubt;
 pub(crate) mod event;
 pub(crate) mod fidelity;
 pub(crate) mod fresh;

@@ -12,9 +12,10 @@ use crate::{
     numbers::{IntentNo, LogicalTime},
     protocol::{
         attempt::{Attempt, Never},
+        doubt::Fault,
         event::Effect,
         fresh::Fresh,
-        intent::{Fault, Finding, Intent},
+        intent::{Finding, Intent},
         key::Key,
         keys::KeyIntents,
         matcher,

@@ -7,6 +7,7 @@ use crate::{
     numbers::{LogicalTime, Session, TradingDay},
     protocol::{
         attempt::{Attempt, AttemptState, Never, Sent},
+        doubt::{Block, Doubt, Fault},
         key::Key,
         resolution::{Reason, Unresolved},
     },
@@ -90,54 +91,6 @@ pub(crate) enum Finding {
     /// The service refused it for good, and its caller was told so. It is reported if a list shows it all the same;
     /// no read is made, and no call is kept waiting, for it.
     Rejected,
-}
-
-/// The search for an order whose outcome was lost.
-#[derive(Clone, Debug)]
-pub(crate) struct Doubt {
-    /// When it was lost.
-    pub(crate) since: Duration,
-    /// The same as a position: only reads that start later can show an absence.
-    pub(crate) from: LogicalTime,
-    /// The base of lateness: the last instant at which the gateway may have passed the order on.
-    pub(crate) base: Duration,
-    /// When the search is given up.
-    pub(crate) until: Duration,
-    /// Whether that was already extended, to wait for others to settle.
-    pub(crate) prolonged: bool,
-    /// Valid reads in the session of the attempt.
-    pub(crate) here: Evidence,
-    /// Reads that would be valid if they had been made in the attempt's session.
-    pub(crate) elsewhere: Evidence,
-    /// Why the latest read was useless, if it was.
-    pub(crate) fault: Option<Fault>,
-}
-
-/// The block that an order lost before midnight puts on later ones, until lists show nothing of it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Block {
-    /// From when on a list counts: once settled, plus the lateness bound again.
-    pub(crate) from: Duration,
-    /// Lists in a row that showed nothing like it, and their session.
-    pub(crate) clean: u8,
-    pub(crate) session: Session,
-}
-
-/// Reads that could have shown an order: how many, up to the number needed, and where the latest started.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Evidence {
-    pub(crate) reads: u8,
-    pub(crate) latest: LogicalTime,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
-    /// The list could not be read.
-    Failed,
-    /// The answer can never be used: forbidden, too long, or not a list.
-    Unusable,
-    /// The list lacked an order that it had shown before.
-    NotMonotone,
 }
 
 impl Intent {
@@ -421,50 +374,39 @@ impl Intent {
 
     /// Extends the search by this time; false if that was done before, or nothing is searched for.
     pub(crate) fn prolong(&mut self, by: Duration) -> bool {
-        let Some(doubt) = self.doubt.as_mut().filter(|doubt| !doubt.prolonged) else { return false };
-        doubt.prolonged = true;
-        doubt.until = doubt.until.saturating_add(by);
-        true
+        self.doubt.as_mut().is_some_and(|doubt| doubt.prolong(by))
     }
 
     /// Counts a valid list of this session that was asked for at this position.
     pub(crate) fn count_list(&mut self, session: Session, evidence: LogicalTime) {
         let same = self.session() == Some(session);
-        let Some(doubt) = self.doubt.as_mut().filter(|doubt| doubt.from < evidence) else { return };
-        let tally = if same { &mut doubt.here } else { &mut doubt.elsewhere };
-        tally.reads = tally.reads.saturating_add(1);
-        tally.latest = tally.latest.max(evidence);
-        doubt.fault = None;
+        if let Some(doubt) = self.doubt.as_mut() {
+            doubt.count_list(same, evidence);
+        }
     }
 
     /// Notes that the latest read was useless.
     pub(crate) fn note_fault(&mut self, fault: Fault) {
         if let Some(doubt) = self.doubt.as_mut() {
-            doubt.fault = Some(fault);
+            doubt.note_fault(fault);
         }
     }
 
     /// Blocks later orders until lists that are read from then on show nothing of it.
     pub(crate) fn block_from(&mut self, from: Duration) {
-        self.block.get_or_insert(Block { from, clean: 0, session: Session::default() });
+        self.block.get_or_insert(Block::new(from));
     }
 
     /// Puts the begin of that off, after a restart.
     pub(crate) fn put_off_block(&mut self, from: Duration) {
         if let Some(block) = &mut self.block {
-            block.from = from;
+            block.put_off(from);
         }
     }
 
     /// Counts a list read at this time for its block; true if so many in a row have shown nothing of it.
     pub(crate) fn pass_block(&mut self, at: Duration, session: Session, shown: bool, needed: u8) -> bool {
-        let Some(block) = self.block.as_mut().filter(|block| block.from <= at) else { return false };
-        // A list of another session may lack orders that this one's shows.
-        if shown || std::mem::replace(&mut block.session, session) != session {
-            block.clean = 0;
-        }
-        block.clean += u8::from(!shown);
-        block.clean >= needed
+        self.block.as_mut().is_some_and(|block| block.pass(at, session, shown, needed))
     }
 
     /// Notes that the lists behind its resend may have lacked its order; true if that is news.

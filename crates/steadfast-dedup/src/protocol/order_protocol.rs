@@ -3,9 +3,10 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use crate::{
     numbers::{AttemptNo, IntentNo, Session, TradingDay},
     protocol::{
+        doubt::Doubt,
         event::{Effect, Event, OrderEvent},
         fidelity::Fidelity,
-        intent::{Doubt, Intent},
+        intent::Intent,
         intents::Intents,
         key::Key,
         keys::Keys,

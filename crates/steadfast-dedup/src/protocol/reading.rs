@@ -7,9 +7,10 @@ use steadfast_spec::OrderRecord;
 use crate::{
     numbers::{IntentNo, LogicalTime, ReadNo, Session},
     protocol::{
+        doubt::Fault,
         event::{Effect, OrderEvent},
         fidelity::ListFidelity,
-        intent::{Fault, Finding},
+        intent::Finding,
         key::Key,
         keys::KeyIntents,
         listed_orders::{Keep, ListCheck, News, Source},

@@ -9,8 +9,9 @@ use crate::{
     numbers::{AttemptNo, IntentNo, Session},
     protocol::{
         attempt::{AttemptState, Never, Sent},
+        doubt::Doubt,
         event::{Answer, Effect, OrderEvent},
-        intent::{Doubt, Evidence, Finding, Intent, Phase},
+        intent::{Finding, Intent, Phase},
         listed_orders::Claimed,
         order_protocol::OrderProtocol,
         resolution::Reason,
@@ -237,16 +238,9 @@ impl OrderProtocol {
     pub(crate) fn search(&mut self, number: IntentNo, base: Duration) {
         let from = self.time.tick();
         let Some(intent) = self.intents.get_mut(&number) else { return };
-        intent.search(Doubt {
-            since: self.time.now(),
-            from,
-            base,
-            until: self.time.now().saturating_add(self.settings.budget()),
-            prolonged: false,
-            here: Evidence::default(),
-            elsewhere: Evidence::default(),
-            fault: None,
-        });
+        let now = self.time.now();
+        let until = now.saturating_add(self.settings.budget());
+        intent.search(Doubt::new(now, from, base, until));
         self.intents.search(number);
     }
 
