@@ -90,7 +90,8 @@ fn judge(exchanges: &[Exchange], settings: &Settings, ending: Ending, quiet: boo
     for (call, sends) in calls {
         match call {
             Call::Order(_) => judge_order(&sends, &lists, (settings, ending), &tokens, &mut broken),
-            Call::Cancel(_) | Call::Look(_) => judge_harmless(&sends, quiet, &tokens, &mut broken),
+            Call::Cancel(_) => judge_harmless(Loop::of_cancel(), &sends, quiet, &tokens, &mut broken),
+            Call::Look(_) => judge_harmless(Loop::default(), &sends, quiet, &tokens, &mut broken),
             Call::Verification | Call::Other => {}
         }
     }
@@ -200,8 +201,13 @@ fn is_proved_absent(lost: &Exchange, again: &Exchange, lists: &[&Exchange], sett
     reads.len() >= NEGATIVES && reads.iter().any(|list| list.sent >= settled)
 }
 
-fn judge_harmless(sends: &[&Exchange], quiet: bool, tokens: &Refused, broken: &mut Broken) {
-    let mut loop_of = Loop::default();
+fn judge_harmless(
+    mut loop_of: Loop,
+    sends: &[&Exchange],
+    quiet: bool,
+    tokens: &Refused,
+    broken: &mut Broken,
+) {
     for pair in sends.windows(2) {
         let then = after_harmless(pair[0].ended.map(|(_, ended)| ended));
         broken.extend(loop_of.next(pair[0], pair[1], then, tokens));
@@ -263,6 +269,17 @@ mod tests {
             retry_after: Some(Duration::from_secs(7)),
         });
         assert_eq!(ends(&[(0, asked), (6_000, answered(200))]), ["repeated_too_soon"]);
+    }
+
+    #[test]
+    fn a_throttled_cancel_waits_a_second_each_time_until_its_deadline() {
+        let (start, cancel, e) = (Instant::now(), Call::Cancel("o1".into()), answered(429));
+        let ends = |all: &[_]| found(&sends(&cancel, start, all));
+        let six = [0, 1_100, 2_200, 3_300, 4_400, 5_500].map(|at| (at, e));
+        assert!(!ends(&six).contains(&"sent_too_often") && !ends(&six).contains(&"repeated_too_soon"));
+        assert_eq!(ends(&[(0, e), (999, answered(200))]), ["repeated_too_soon"]);
+        let failed = answered(500);
+        assert_eq!(ends(&[(0, failed), (1_100, failed), (2_200, answered(200))]), ["repeated_too_soon"]);
     }
 
     #[test]

@@ -27,6 +27,9 @@ const WAITS: [Duration; 4] =
     [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(8)];
 /// The least wait after the first 503 of a call.
 const UNAVAILABLE: Duration = Duration::from_secs(5);
+/// The share of the least wait that a refused cancel spends at the limiter, whose pause may have begun with an earlier
+/// refusal of the same burst.
+const PAUSED: f64 = 0.9;
 /// The longest that an answer may ask for.
 const LONGEST_ASKED: Duration = Duration::from_secs(60);
 /// How often a request is sent again after a 401. An order: once in each of two rounds, and once because the session is
@@ -67,6 +70,14 @@ pub(crate) enum Waits {
     ForAListThatQueues,
 }
 
+/// Returns how long an answer asks the client to wait.
+fn asked(ended: Ended) -> Duration {
+    match ended {
+        Ended::Answered { retry_after, .. } => retry_after.unwrap_or_default().min(LONGEST_ASKED),
+        Ended::NotSent | Ended::Broken => Duration::ZERO,
+    }
+}
+
 /// The sends of one call that follow the schedule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Loop {
@@ -77,16 +88,31 @@ pub(crate) struct Loop {
     waited: BTreeSet<usize>,
     /// It was held back for a list once, and started again.
     held_back: bool,
+    /// It is a cancel: after a 429 it waits at the limiter, before all others, until its deadline.
+    gets_out: bool,
 }
 
 impl Loop {
+    /// Returns the schedule of a cancel.
+    pub(crate) fn of_cancel() -> Self {
+        Self { gets_out: true, ..Self::default() }
+    }
+
     /// Returns the least wait before the next send, if there may be one.
     pub(crate) fn wait(&self, ended: Ended) -> Option<Duration> {
+        if self.waits_at_limiter(ended) {
+            let asked = asked(ended).max(WAITS[0]);
+            return Some(asked.mul_f64(PAUSED));
+        }
         let scheduled = *WAITS.get(self.repeats)?;
-        let Ended::Answered { status, retry_after, .. } = ended else { return Some(scheduled) };
-        let asked = retry_after.unwrap_or_default().min(LONGEST_ASKED);
+        let Ended::Answered { status, .. } = ended else { return Some(scheduled) };
+        let asked = asked(ended);
         let unavailable = if status == 503 && !self.had_503 { UNAVAILABLE } else { Duration::ZERO };
         Some(scheduled.max(asked).max(unavailable))
+    }
+
+    fn waits_at_limiter(&self, ended: Ended) -> bool {
+        self.gets_out && matches!(ended, Ended::Answered { status: 429, .. })
     }
 
     /// Returns the rule that the next send breaks, if any.
@@ -110,7 +136,7 @@ impl Loop {
             }
             Then::Repeat => {
                 let wait = self.wait(ended);
-                self.repeats += 1;
+                self.repeats += usize::from(!self.waits_at_limiter(ended));
                 self.had_503 |= matches!(ended, Ended::Answered { status: 503, .. });
                 (self.replays, self.waited) = (0, BTreeSet::new());
                 match wait {
