@@ -21,7 +21,7 @@ pub(crate) struct Truth {
 
 impl Truth {
     pub(crate) fn of(state: &State, sent: &[String]) -> Self {
-        let mut orders: BTreeMap<&str, usize> = sent.iter().map(|name| (name.as_str(), 0)).collect();
+        let mut orders: BTreeMap<&str, usize> = sent.iter().map(|name| (name::first_of(name), 0)).collect();
         for intent in state.orders.iter().filter_map(|order| order.intent.as_deref()) {
             // An order that is placed again after it was not observed belongs to the same row.
             let row = name::first_of(intent);
@@ -34,5 +34,17 @@ impl Truth {
             absent: orders.values().filter(|&&count| count == 0).count(),
             http_429: state.refusals.values().sum::<u64>() + state.injected_429s,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The second name of a row counted as a row of its own, which never had an order.
+    #[test]
+    fn c01_a_row_that_was_placed_again_is_one_row() {
+        let sent = ["line-2", "line-3", "line-3-again"].map(str::to_owned);
+        assert_eq!(Truth::of(&State::default(), &sent).absent, 2);
     }
 }
