@@ -15,7 +15,10 @@
 use std::{
     any::Any,
     fmt,
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Instant,
 };
 
@@ -29,10 +32,30 @@ pub use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TokenGeneration(pub u64);
 
-/// The record of one physical send: when its body was first polled, and how its connection can be ended.
+/// The evidence of one physical send: when its body was first polled, and how its connection can be ended.
 ///
-/// Before the first poll nothing has left; after it anything may have. An answer that may leave a request in doubt
-/// carries its stamp, so that the connection can be ended. The layer that ends sends puts it there.
+/// 1. A send [begins](Self::begin) at the first poll of its body, or is [given up](Self::give_up) before that. The
+///    first of the two decides for good: what was given up has not left, and never leaves.
+/// 2. One transport [takes](Self::take) it. A clone of the request that is sent too, by a repeat or a hedge below the
+///    layer that made the stamp, finds it taken and is not sent: the stamp could not say which of the two has left.
+/// 3. An answer that may leave a request in doubt carries its stamp, so that the connection can be ended. The layer
+///    that ends sends puts it there.
+///
+/// # Example
+///
+/// ```
+/// use std::time::Instant;
+///
+/// use steadfast_call::ext::SendStamp;
+///
+/// let sent = SendStamp::new();
+/// assert!(sent.begin(Instant::now()), "the body may leave");
+/// assert!(!sent.give_up(), "too late: it may have left");
+///
+/// let unsent = SendStamp::new();
+/// assert!(unsent.give_up(), "nothing has left");
+/// assert!(!unsent.begin(Instant::now()), "and nothing will");
+/// ```
 ///
 /// # Clone
 ///
@@ -42,7 +65,9 @@ pub struct SendStamp(Arc<Sent>);
 
 #[derive(Debug, Default)]
 struct Sent {
-    left: OnceLock<Instant>,
+    taken: AtomicBool,
+    /// When it began; `None` inside if it was given up before.
+    began: OnceLock<Option<Instant>>,
     connection: OnceLock<Arc<dyn Connection>>,
 }
 
@@ -62,16 +87,30 @@ impl SendStamp {
         Self::default()
     }
 
-    /// Records the send at `now`; only the first call counts.
-    pub fn stamp(&self, now: Instant) {
-        // A second poll of the same body is the same send.
-        let _ = self.0.left.set(now);
+    /// Takes the stamp for a transport. Returns false if another send has taken it: then nothing may be sent.
+    #[must_use = "what is taken twice must not be sent"]
+    pub fn take(&self) -> bool {
+        !self.0.taken.swap(true, Ordering::Relaxed)
     }
 
-    /// Returns the instant of the send; `None` proves that nothing has left.
+    /// Begins the send at `now`, before the first byte of its body is handed out. Returns false if it was given up:
+    /// then nothing may leave.
+    ///
+    /// Another poll of the same body belongs to the same send.
+    #[must_use = "what was given up must not leave"]
+    pub fn begin(&self, now: Instant) -> bool {
+        self.0.began.get_or_init(|| Some(now)).is_some()
+    }
+
+    /// Returns when the send began.
     #[must_use]
-    pub fn get(&self) -> Option<Instant> {
-        self.0.left.get().copied()
+    pub fn began(&self) -> Option<Instant> {
+        self.0.began.get().copied().flatten()
+    }
+
+    /// Gives the send up. Returns true if it has not begun: nothing has left, and nothing will.
+    pub fn give_up(&self) -> bool {
+        self.0.began.get_or_init(|| None).is_none()
     }
 
     /// Records the request's connection; only the first call counts. Called by the transport.
@@ -80,10 +119,12 @@ impl SendStamp {
         let _ = self.0.connection.set(connection);
     }
 
-    /// Ends the send's connection abortively. Returns the instant from which on nothing more of the request can reach
-    /// the service; `None` if the transport cannot promise this.
+    /// Gives the send up, and ends its connection abortively. Returns the instant from which on nothing more of the
+    /// request can reach the service; `None` if the transport cannot promise this.
     #[must_use]
     pub fn abort(&self) -> Option<Instant> {
+        // First, so that a body is polled on the connection that is ended below, or never.
+        self.give_up();
         self.0.connection.get()?.abort()
     }
 }
@@ -167,3 +208,36 @@ pub struct DoNotRetry;
 /// order, and a list without the order confirms that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorEnvelope;
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn a_send_is_taken_once() {
+        let send = SendStamp::new();
+        let clone = send.clone();
+        assert_eq!((send.take(), clone.take(), send.take()), (true, false, false));
+    }
+
+    #[test]
+    fn a_send_that_began_cannot_be_given_up_and_a_given_up_one_cannot_begin() {
+        for _ in 0..200 {
+            let send = SendStamp::new();
+            let clone = send.clone();
+            let begun = thread::spawn(move || clone.begin(Instant::now()));
+            let given_up = send.give_up();
+            assert_eq!(begun.join().unwrap(), !given_up, "exactly one of them");
+            assert_eq!(send.began().is_some(), !given_up);
+        }
+    }
+
+    #[test]
+    fn an_aborted_send_never_begins() {
+        let send = SendStamp::new();
+        assert_eq!(send.abort(), None);
+        assert!(!send.begin(Instant::now()) && send.began().is_none());
+    }
+}

@@ -47,10 +47,7 @@ use std::{
     fmt,
     future::Future,
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
@@ -141,18 +138,17 @@ where
         let shared = Call::of(request.extensions()).send().cloned();
         let is_polled = !request.body().is_end_stream();
         let stamp = if is_polled { Some(shared.unwrap_or_default()) } else { shared };
-        let mut request = request.map(|body| (body, is_polled.then(|| stamp.clone()).flatten()));
-        let exchange = Arc::new(Exchange {
-            connection: capture_connection(&mut request),
-            given_up: AtomicBool::new(false),
-        });
+        if stamp.as_ref().is_some_and(|stamp| !stamp.take()) {
+            return ResponseFuture { sent: None };
+        }
+        let stamp_of_body = stamp.clone().filter(|_| is_polled);
+        let mut request = request.map(|body| StampedBody { body, stamp: stamp_of_body });
+        let exchange = Arc::new(Exchange { connection: capture_connection(&mut request) });
         if let Some(stamp) = &stamp {
             stamp.set_connection(exchange.clone());
         }
-        let request =
-            request.map(|(body, stamp)| StampedBody { body, stamp, exchange: Some(exchange.clone()) });
         let send = Sending { stamp: stamp.filter(|_| is_polled), exchange, is_open: true };
-        ResponseFuture { send, future: self.client.request(request) }
+        ResponseFuture { sent: Some(Sent { send, future: self.client.request(request) }) }
     }
 }
 
@@ -160,7 +156,6 @@ where
 #[derive(Debug)]
 struct Exchange {
     connection: CaptureConnection,
-    given_up: AtomicBool,
 }
 
 impl Exchange {
@@ -172,8 +167,6 @@ impl Exchange {
 #[expect(clippy::disallowed_types, reason = "the trait has the standard library's; this reads no clock")]
 impl ext::Connection for Exchange {
     fn abort(&self) -> Option<std::time::Instant> {
-        // First, so that hyper sees a body on the connection that is ended below, or never.
-        self.given_up.store(true, Ordering::SeqCst);
         let mut extras = Extensions::new();
         {
             let connection = self.connection.connection_metadata();
@@ -198,12 +191,12 @@ impl Sending {
     /// Ends the connection, and returns how far the request got.
     fn fail(&mut self) -> Fate {
         self.is_open = false;
-        let ended = self.exchange.abort();
-        // Ended first: otherwise the body could be taken in between.
+        // Given up before the connection ends: its body is polled on this connection or never.
         let left = match &self.stamp {
-            Some(stamp) => stamp.get().is_some(),
+            Some(stamp) => !stamp.give_up(),
             None => self.exchange.is_connected(),
         };
+        let ended = self.exchange.abort();
         if left { Fate::Lost { ended } } else { Fate::NeverLeft }
     }
 }
@@ -211,7 +204,7 @@ impl Sending {
 impl Drop for Sending {
     fn drop(&mut self) {
         if self.is_open {
-            self.exchange.abort();
+            self.fail();
         }
     }
 }
@@ -231,6 +224,15 @@ pin_project! {
     /// Response future of [`Leaf`].
     #[derive(Debug)]
     pub struct ResponseFuture {
+        // `None` if another send has taken the stamp.
+        #[pin]
+        sent: Option<Sent>,
+    }
+}
+
+pin_project! {
+    #[derive(Debug)]
+    struct Sent {
         // Dropped first, so that the connection has ended when hyper hears of it and is not reused.
         send: Sending,
         #[pin]
@@ -242,7 +244,10 @@ impl Future for ResponseFuture {
     type Output = Result<Response<Incoming>, BoxError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
+        let Some(sent) = self.project().sent.as_pin_mut() else {
+            return Poll::Ready(Err(sent_already()));
+        };
+        let this = sent.project();
         Poll::Ready(match ready!(this.future.poll(cx)) {
             Ok(response) if has_ambiguous_length(&response) => {
                 // There was an answer, so something has left.
@@ -269,8 +274,6 @@ pin_project! {
         body: B,
         // `None` without content: such a body is never polled.
         stamp: Option<ext::SendStamp>,
-        // `None` over clients other than hyper's.
-        exchange: Option<Arc<Exchange>>,
     }
 }
 
@@ -278,7 +281,7 @@ impl<B> StampedBody<B> {
     /// Wraps a body with a stamp of its own.
     #[must_use]
     pub fn new(body: B) -> Self {
-        Self { body, stamp: Some(ext::SendStamp::new()), exchange: None }
+        Self { body, stamp: Some(ext::SendStamp::new()) }
     }
 }
 
@@ -302,11 +305,7 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         let this = self.project();
-        if let Some(stamp) = this.stamp {
-            stamp.stamp(Instant::now().into_std());
-        }
-        // Checked after the stamp is written: if giving up finds the stamp blank, this check fails the body.
-        if this.exchange.as_ref().is_some_and(|exchange| exchange.given_up.load(Ordering::SeqCst)) {
+        if this.stamp.as_ref().is_some_and(|stamp| !stamp.begin(Instant::now().into_std())) {
             return Poll::Ready(Some(Err(GivenUp.into())));
         }
         this.body.poll_frame(cx).map_err(Into::into)
@@ -320,6 +319,23 @@ where
         self.body.size_hint()
     }
 }
+
+/// Returns the failure of a request whose stamp another send has taken: a clone, by a layer between the stack and the
+/// transport that sends again. Nothing of this one was sent, but the stamp speaks for both, so it counts as lost.
+fn sent_already() -> BoxError {
+    Failure::new(Fate::Lost { ended: None }, SentAlready).into()
+}
+
+#[derive(Debug)]
+struct SentAlready;
+
+impl fmt::Display for SentAlready {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("request was sent already: a layer below the stack sends again")
+    }
+}
+
+impl Error for SentAlready {}
 
 /// The request was given up before its body was taken.
 #[derive(Debug)]

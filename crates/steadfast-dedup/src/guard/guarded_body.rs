@@ -105,8 +105,9 @@ impl SendCheck {
         if !in_time {
             return Err(OrderRefused::SendByPassed);
         }
-        if let Some(stamp) = self.stamp {
-            stamp.stamp(now.into_std());
+        // Given up by a layer below meanwhile: nothing may leave, although the attempt is recorded as if it had.
+        if self.stamp.is_some_and(|stamp| !stamp.begin(now.into_std())) {
+            return Err(OrderRefused::NotWanted);
         }
         Ok(())
     }
@@ -156,6 +157,17 @@ mod tests {
     use http_body_util::Full;
 
     use super::*;
+
+    #[test]
+    fn a_send_that_was_given_up_does_not_leave_at_a_late_poll() {
+        let stamp = ext::SendStamp::new();
+        let check =
+            SendCheck { limits: Limits::default(), stamp: Some(stamp.clone()), order: None, change: None };
+        let mut body = GuardedBody::new(Full::new(Bytes::from("qty=10")), check);
+        assert!(stamp.give_up(), "nothing has left");
+        let polled = Pin::new(&mut body).poll_frame(&mut Context::from_waker(std::task::Waker::noop()));
+        assert!(matches!(polled, Poll::Ready(Some(Err(_)))), "{polled:?}");
+    }
 
     #[test]
     fn a_guarded_body_is_as_long_as_what_it_guards() {

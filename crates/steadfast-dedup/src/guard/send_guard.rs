@@ -78,10 +78,10 @@ const CHECK_PATIENCE: Duration = Duration::from_secs(2);
 ///     .layer(SendGuardLayer::new(&tracker))
 ///     .service(service_fn(async |request: Request<GuardedBody<Full<Bytes>>>| {
 ///         let stamp = Call::of(request.extensions()).send().cloned().ok_or("no stamp")?;
-///         assert!(stamp.get().is_none(), "nothing has left yet");
+///         assert!(stamp.began().is_none(), "nothing has left yet");
 ///         // A transport polls the body: that is the send.
 ///         let body = request.into_body().collect().await?.to_bytes();
-///         assert!(stamp.get().is_some());
+///         assert!(stamp.began().is_some());
 ///         Ok::<_, BoxError>(Response::new(body))
 ///     }));
 /// let request = Request::post("https://api.example/v2/api/oms/place-order").body(Full::from("qty=10"))?;
@@ -494,7 +494,7 @@ impl OpenAttempt {
     /// Ends the connection that the order left over. Returns it as lost, with the instant of the end if the transport
     /// reports it.
     fn end_connection(&self) -> Fate {
-        let left = self.stamp.as_ref().filter(|stamp| stamp.get().is_some());
+        let left = self.stamp.as_ref().filter(|stamp| stamp.began().is_some());
         Fate::Lost { ended: left.and_then(ext::SendStamp::abort) }
     }
 }

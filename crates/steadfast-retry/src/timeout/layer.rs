@@ -36,7 +36,7 @@ const FOREVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 ///    other body may take any time, but no pause longer than the idle timeout.
 /// 3. A call's [deadline](Call::deadline) ends it earlier.
 /// 4. It ends as a [`Failure`] with an [`AttemptTimedOut`] in it. The fate is [`NeverLeft`](Fate::NeverLeft) if the
-///    request's [`SendStamp`](ext::SendStamp) is still blank after the send was given up, and [`Lost`](Fate::Lost)
+///    request's [`SendStamp`](ext::SendStamp) could be given up before it began, and [`Lost`](Fate::Lost)
 ///    otherwise. A blank stamp proves nothing if this layer had to make it, or if the request's body has nothing to
 ///    poll.
 /// 5. A send that is given up has ended: it is dropped, its connection is [aborted](ext::SendStamp::abort), and the
@@ -233,15 +233,12 @@ where
         }
         // ## Sending => (NeverLeft | Lost)
         //
-        // The send is dropped and its connection ended first, even if a layer below has moved it to a task of its
-        // own. The stamp is read last: in the other order, the send could begin in between.
+        // The send is dropped and its connection ended, even if a layer below has moved it to a task of its own. A send
+        // that is given up before its body was polled never begins.
         this.inner.set(None);
         let ended = this.stamp.abort();
-        let fate = if *this.blank_proves && this.stamp.get().is_none() {
-            Fate::NeverLeft
-        } else {
-            Fate::Lost { ended }
-        };
+        let fate =
+            if *this.blank_proves && this.stamp.give_up() { Fate::NeverLeft } else { Fate::Lost { ended } };
         Poll::Ready(Err(Failure::timed_out(fate, AttemptTimedOut::new(*this.after)).into()))
     }
 }

@@ -36,7 +36,7 @@ async fn silence(request: Request<Sent>, line: Arc<Line>) -> Fate {
     let silent = service_fn(move |request: Request<Sent>| {
         let stamp = Call::of(request.extensions()).send().unwrap();
         stamp.set_connection(line.clone());
-        stamp.stamp(Instant::now().into_std());
+        assert!(stamp.begin(Instant::now().into_std()));
         pending::<Result<Response<Steps>, BoxError>>()
     });
     let error = AttemptTimeoutLayer::default().layer(silent).oneshot(request).await.unwrap_err();

@@ -48,7 +48,7 @@ async fn a_written_stamp_or_none_at_all_leaves_the_send_in_doubt() {
     Call::of_mut(request.extensions_mut()).set_send(stamp.clone());
     let late = async {
         sleep(Duration::from_secs(29)).await;
-        stamp.stamp(Instant::now().into_std());
+        assert!(stamp.begin(Instant::now().into_std()));
     };
     let ((_, error), ()) = tokio::join!(silence(request), late);
     assert_eq!(fate(&error), Fate::Lost { ended: None });
@@ -69,7 +69,7 @@ async fn the_stamp_is_read_after_the_send_was_given_up() {
     struct Late(ext::SendStamp);
     impl Drop for Late {
         fn drop(&mut self) {
-            self.0.stamp(Instant::now().into_std());
+            assert!(self.0.begin(Instant::now().into_std()));
         }
     }
     let stamp = ext::SendStamp::new();
@@ -112,7 +112,7 @@ async fn a_send_without_any_time_left_is_not_begun() {
     Call::of_mut(request.extensions_mut()).set_send(ext::SendStamp::new());
     Call::of_mut(request.extensions_mut()).set_deadline(Instant::now().into_std());
     let eager = service_fn(|request: Request<Sent>| async move {
-        Call::of(request.extensions()).send().unwrap().stamp(Instant::now().into_std());
+        assert!(Call::of(request.extensions()).send().unwrap().begin(Instant::now().into_std()));
         Ok::<_, BoxError>(Response::new(Steps::default()))
     });
     let error = AttemptTimeoutLayer::default().layer(eager).oneshot(request).await.unwrap_err();

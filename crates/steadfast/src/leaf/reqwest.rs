@@ -11,7 +11,7 @@ use reqwest::{Client, ClientBuilder, redirect};
 use steadfast_call::{BoxError, Call, Failure, Fate, ext};
 use tower_service::Service;
 
-use super::{AMBIGUOUS_LENGTH, StampedBody, has_ambiguous_length};
+use super::{AMBIGUOUS_LENGTH, StampedBody, has_ambiguous_length, sent_already};
 
 /// Sends requests over `reqwest`, for programs that use it already.
 ///
@@ -81,9 +81,12 @@ where
     fn call(&mut self, request: Request<B>) -> ReqwestFuture {
         let shared = || Call::of(request.extensions()).send().cloned().unwrap_or_default();
         let stamp = (!request.body().is_end_stream()).then(shared);
+        if stamp.as_ref().is_some_and(|stamp| !stamp.take()) {
+            return ReqwestFuture { state: State::SentAlready };
+        }
         let request = request.map(|body| match &stamp {
             None => reqwest::Body::default(),
-            Some(_) => reqwest::Body::wrap(StampedBody { body, stamp: stamp.clone(), exchange: None }),
+            Some(_) => reqwest::Body::wrap(StampedBody { body, stamp: stamp.clone() }),
         });
         match reqwest::Request::try_from(request) {
             Ok(request) => {
@@ -112,6 +115,8 @@ pin_project! {
         // A body without content is never polled; only a failed connection is evidence for such a request.
         Sending { #[pin] future: Sending, stamp: Option<ext::SendStamp> },
         Unsendable { error: Option<reqwest::Error> },
+        // Another send has taken the stamp.
+        SentAlready,
     }
 }
 
@@ -131,11 +136,12 @@ impl Future for ReqwestFuture {
                     return Poll::Ready(Ok(response));
                 }
                 Err(error) => {
-                    let left = stamp.as_ref().map_or(!error.is_connect(), |stamp| stamp.get().is_some());
+                    let left = stamp.as_ref().map_or(!error.is_connect(), |stamp| !stamp.give_up());
                     (Some(error), left)
                 }
             },
             Project::Unsendable { error } => (error.take(), false),
+            Project::SentAlready => return Poll::Ready(Err(sent_already())),
         };
         let fate = if left { Fate::Lost { ended: None } } else { Fate::NeverLeft };
         // Its address may hold an order id or a code.

@@ -163,9 +163,28 @@ async fn o01_a_send_that_is_given_up_before_it_began_never_begins() {
     let leaf = server.transport().leaf().unwrap();
     let send = tokio::spawn(leaf.oneshot(order));
     sleep(Duration::from_millis(50)).await;
-    assert_eq!((stamp.get(), stamp.abort()), (None, None));
+    assert_eq!((stamp.began(), stamp.abort()), (None, None));
     send.await.unwrap().map(drop).unwrap_err();
     sleep(Duration::from_millis(100)).await;
     let heard = server.heard.lock().unwrap();
     assert!(!String::from_utf8_lossy(&heard).contains("symId"), "{heard:?}");
+}
+
+// A hedge or a repeat between the stack and the transport: the evidence could not say which of the two has left.
+#[tokio::test]
+async fn clone_of_a_send_is_not_sent_and_counts_as_lost() {
+    let server = Server::start(false, Duration::ZERO).await;
+    let reqwest = ReqwestLeaf::new(reqwest::Client::builder().no_proxy()).unwrap();
+    let leaf = server.transport().leaf().unwrap();
+    let mut order = server.order("http");
+    Call::of_mut(order.extensions_mut()).set_send(SendStamp::new());
+    let clones = [order.clone(), order.clone()];
+    leaf.clone().oneshot(order).await.map(drop).unwrap_err();
+    let [one, other] = clones;
+    let hedged = leaf.oneshot(one).await.map(drop).unwrap_err();
+    assert_eq!(fate(&hedged), Fate::Lost { ended: None });
+    let hedged = reqwest.oneshot(other).await.map(drop).unwrap_err();
+    assert_eq!(fate(&hedged), Fate::Lost { ended: None });
+    let heard = String::from_utf8_lossy(&server.heard.lock().unwrap()).matches("symId").count();
+    assert_eq!(heard, 1);
 }
