@@ -24,8 +24,8 @@ use steadfast::{
     limit::{Quota, ZoneLimiter},
     retry::{AttemptTimeoutLayer, ClassifyLayer, RetryPolicy},
     route::RouteLayer,
+    span::call_spans,
     spec::zones,
-    trace::call_spans,
 };
 use steadfast_verify::peers::{Governor, TowerResilience, rate_limits};
 use tower::{

@@ -87,20 +87,18 @@ macro_rules! reads_like_display {
 
 mod access;
 mod client;
-pub mod deadline;
 mod description;
 mod error;
 mod gate;
 pub mod guide;
+mod layers;
 pub mod leaf;
 #[cfg(feature = "metrics")]
 pub mod metrics;
 #[cfg(not(feature = "metrics"))]
 #[path = "metrics/off.rs"]
 mod metrics;
-pub mod route;
 mod stack;
-pub mod trace;
 mod transport;
 
 pub use steadfast_auth as auth;
@@ -123,6 +121,7 @@ pub use crate::{
     description::{Description, LayerDescription, Setting},
     error::{Error, ErrorKind},
     gate::{LimiterGate, LoginPermit},
+    layers::{deadline, route, span},
     stack::{BoxedStack, RequestBody, ResponseBody, Stack},
     transport::{
         Connecting, Connector, InvalidCertificates, InvalidProxy, Line, Proxy, TlsUnavailable, Transport,

@@ -22,7 +22,7 @@ use crate::{
     deadline::DeadlineLayer,
     metrics::{AdmittedLayer, AttemptMetricsLayer, CallMetricsLayer, QueuedLayer},
     route::RouteLayer,
-    trace::{self, TracedBody},
+    span::{self, TracedBody},
 };
 
 /// All layers in their order, around any transport.
@@ -259,8 +259,8 @@ impl Stack {
         ServiceBuilder::new()
             // Once for each call:
             .map_request(sensitive) // a caller's own header is never shown
-            .layer(trace::call_spans(self.base.clone(), self.routes.clone())) // sees everything that becomes of the call
-            .map_request(trace::counted_sends(self.base.clone(), self.routes.clone())) // for the spans of its sends
+            .layer(span::call_spans(self.base.clone(), self.routes.clone())) // sees everything that becomes of the call
+            .map_request(span::counted_sends(self.base.clone(), self.routes.clone())) // for the spans of its sends
             .layer(self.deadline) // stamps what all waits below honour
             .layer(routes) // says what the request is, for all layers below
             .layer(CallMetricsLayer::default()) // with the metrics: duration of the whole call, under the name of its route

@@ -26,7 +26,7 @@ const PAGE: &str = include_str!("../../src/guide/defaults.md");
 const SOURCES: [(&str, &str); 22] = [
     ("ClientBuilder", include_str!("../../src/client/builder.rs")),
     ("Transport", include_str!("../../src/transport.rs")),
-    ("DeadlineLayer", include_str!("../../src/deadline.rs")),
+    ("DeadlineLayer", include_str!("../../src/layers/deadline.rs")),
     ("Access", include_str!("../../src/access.rs")),
     ("AttemptTimeoutLayer", include_str!("../../../steadfast-retry/src/timeout/layer.rs")),
     ("BufferBodyLayer", include_str!("../../../steadfast-retry/src/buffer/layer.rs")),
@@ -44,7 +44,7 @@ const SOURCES: [(&str, &str); 22] = [
     ("BrowserLogin", include_str!("../../../steadfast-auth/src/login/browser.rs")),
     // These have the settings of a client's builder, under the same names.
     ("Stack", include_str!("../../src/stack.rs")),
-    ("RouteLayer", include_str!("../../src/route.rs")),
+    ("RouteLayer", include_str!("../../src/layers/route.rs")),
     ("LimiterGate", include_str!("../../src/gate.rs")),
     ("RateLimitLayer", include_str!("../../../steadfast-limit/src/layer.rs")),
 ];

@@ -16,7 +16,7 @@ use steadfast::{
     limit::ZoneLimiter,
     retry::{AttemptTimeoutLayer, ClassifyLayer, RetryPolicy},
     route::RouteLayer,
-    trace::call_spans,
+    span::call_spans,
 };
 use tower::{Layer, Service, ServiceExt, service_fn, util::BoxCloneSyncService};
 

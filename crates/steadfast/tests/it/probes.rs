@@ -15,7 +15,7 @@ use steadfast::{
     call::{Routes, WallClock},
     deadline::DeadlineLayer,
     route::RouteLayer,
-    trace::call_spans,
+    span::call_spans,
 };
 use steadfast_sandbox::{Gateway, Sandbox};
 use steadfast_verify::{

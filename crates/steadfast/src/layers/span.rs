@@ -59,7 +59,7 @@ pub type TracedBody<B> = ResponseBody<B, NeverClassifyEos<CallFailure>, (), (), 
 ///
 /// ```
 /// use http::{Request, Response};
-/// use steadfast::{BoxError, call::Routes, trace::call_spans};
+/// use steadfast::{BoxError, call::Routes, span::call_spans};
 /// use tower::{ServiceBuilder, ServiceExt, service_fn};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
