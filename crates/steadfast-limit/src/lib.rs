@@ -11,8 +11,8 @@
 //!
 //! ```
 //! use http::{Request, Response};
+//! use steadfast_call::{Call, Failure};
 //! use steadfast_limit::{BoxError, Zone, ZoneLimiter};
-//! use steadfast_call::{Failure, ext};
 //! use tower::{Service, ServiceBuilder, ServiceExt, service_fn};
 //!
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]

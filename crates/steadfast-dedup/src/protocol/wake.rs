@@ -20,6 +20,6 @@ pub enum Purpose {
 pub enum Wake {
     /// Read the list at this time.
     Read(Duration, Purpose),
-    /// Step with [`Event::Tick`] at this time.
+    /// Step with [`Event::Tick`](crate::protocol::event::Event::Tick) at this time.
     Tick(Duration),
 }

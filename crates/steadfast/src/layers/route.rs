@@ -47,9 +47,9 @@ use tower_service::Service;
 /// use http::{Request, Response};
 /// use steadfast::{
 ///     BoxError,
-///     ext::{self, Stamp},
+///     call::{Call, Routes},
 ///     route::RouteLayer,
-///     call::Routes, spec::Endpoint,
+///     spec::Endpoint,
 /// };
 /// use tower::{ServiceBuilder, ServiceExt, service_fn};
 ///
