@@ -38,6 +38,7 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub struct Call {
     facts: Option<Arc<Facts>>,
+    ticket: Option<Ticket>,
     send: Option<SendStamp>,
     generation: Option<TokenGeneration>,
     repeats: u32,
@@ -56,7 +57,6 @@ struct Facts {
     lane: Option<Lane>,
     account: Option<Account>,
     intent: Option<IntentId>,
-    ticket: Option<Ticket>,
     sends: Option<Sends>,
 }
 
@@ -66,6 +66,7 @@ impl Call {
     pub fn of(extensions: &Extensions) -> &Self {
         static UNKNOWN: Call = Call {
             facts: None,
+            ticket: None,
             send: None,
             generation: None,
             repeats: 0,
@@ -188,12 +189,12 @@ impl Call {
     /// Returns the message of a layer's outer half to its inner half.
     #[must_use]
     pub fn ticket(&self) -> Option<&Ticket> {
-        self.facts()?.ticket.as_ref()
+        self.ticket.as_ref()
     }
 
     /// Sets the message to the inner half.
     pub fn set_ticket(&mut self, ticket: Ticket) -> &mut Self {
-        self.facts_mut().ticket = Some(ticket);
+        self.ticket = Some(ticket);
         self
     }
 
