@@ -46,8 +46,8 @@ impl Client {
         ended_otherwise.map_or(Ok(()), |status| Err(error.not_open(status.to_string())))
     }
 
-    /// Cancels every order of the session's list that may still be open, in the list's order and ahead of all other
-    /// requests.
+    /// Cancels every order of the session's list that may still be open, in the list's order. The read of the list and the
+    /// cancels leave ahead of all other requests.
     ///
     /// The number of orders is not limited; they leave as fast as the limits allow. Orders in flight or in doubt are
     /// not in the list yet: stop placing first ([`halt`](Self::halt)), and call it again once
@@ -73,7 +73,9 @@ impl Client {
 
     /// Returns the ids of the orders that may be open, and a failed cancellation for each record without an id.
     async fn open_orders(&self) -> Result<(Vec<String>, Vec<Cancellation>), Error> {
-        let Some(body) = self.read(&Operation::orders()).await? else { return Ok(Default::default()) };
+        let Some(body) = self.read_for_cancel(&Operation::orders()).await? else {
+            return Ok(Default::default());
+        };
         let unexpected = |source: BoxError| {
             Error::unexpected(Outcome::Unknown { resend: Resend::Never }, source).safe(true)
         };

@@ -15,8 +15,8 @@ use steadfast_sandbox::enforce::{Enforcer, Kind, Window, decide};
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    answers::{Answers, NO_DATA, reply},
-    world::SECOND,
+    answers::{Answers, NO_DATA, list, record, reply},
+    world::{SECOND, order},
 };
 
 const CANCELS: usize = 20;
@@ -178,5 +178,31 @@ async fn a_cancel_is_not_given_up_where_the_gateway_allows_two_requests_a_minute
         assert!(storm.longest() <= 68 * SECOND, "{kind:?}: {:?}", storm.longest());
         // After a pause of 8 s one request tries.
         assert!(storm.most_in_a_minute(|_| true) <= 14, "{kind:?}: {:?}", storm.refused);
+    }
+}
+
+/// Regression: the list that these cancels need waited behind all polls, or could not be read by its deadline.
+#[tokio::test(start_paused = true)]
+async fn all_orders_are_cancelled_ahead_of_polls() {
+    for polls in [30, 200, 1_000] {
+        let order = order("EQT_INFY_EQ_NSE");
+        let open = list(&(0..12).map(|number| record(&number.to_string(), &order)).collect::<Vec<_>>());
+        let gateway = Answers::with(move |arrival, _| match arrival.method {
+            Method::GET => reply(200, open.clone()),
+            _ => reply(200, r#"{"s":"ok","d":{"msg":"done"}}"#),
+        });
+        let client = gateway.client();
+        let polls: Vec<_> = (0..polls)
+            .map(|_| {
+                let client = client.clone();
+                tokio::spawn(async move { while client.orders().await.is_ok() {} })
+            })
+            .collect();
+        sleep(5 * SECOND).await;
+        let start = Instant::now();
+        let cancelled = client.cancel_all().await.unwrap();
+        assert!(start.elapsed() < 3 * SECOND, "{} polls: {:?}", polls.len(), start.elapsed());
+        assert_eq!(cancelled.iter().filter(|cancelled| cancelled.result.is_ok()).count(), 12);
+        polls.iter().for_each(tokio::task::JoinHandle::abort);
     }
 }
