@@ -85,9 +85,12 @@ impl OrderProtocol {
         last.unwrap_or_default().max(self.rejections_show().unwrap_or_default())
     }
 
-    /// True for a read that no caller waits for.
+    /// True for a read that no call and no shutdown waits for.
     pub(crate) fn can_wait(&self, purpose: Purpose) -> bool {
-        let awaited = self.awaits_baseline() || self.doubts().next().is_some() || self.awaits_checks();
+        let awaited = self.awaits_baseline()
+            || self.doubts().next().is_some()
+            || self.awaits_checks()
+            || self.awaits_last_look();
         matches!(purpose, Purpose::Watch | Purpose::OwnSession | Purpose::Audit) && !awaited
     }
 

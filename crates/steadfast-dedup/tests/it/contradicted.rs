@@ -429,6 +429,26 @@ async fn o06_a_shutdown_waits_for_acknowledged_orders_to_be_listed() {
     );
 }
 
+/// Regression: these reads waited in the slowest lane, until their own time limit ended them and the shutdown.
+#[tokio::test(start_paused = true)]
+async fn o06_a_shutdown_reads_ahead_of_what_can_wait() {
+    let rig = Rig::new();
+    rig.place("a", &order(3)).await;
+    rig.gateway.will([stray_and_not_placed("ghost")]);
+    rig.place("b", ORDER).await;
+    // A read that could wait is in the queue already when the shutdown begins.
+    rig.between.bulk_queue(s(300));
+    sleep(s(16)).await;
+    let (told, ()) = tokio::join!(
+        async {
+            sleep(s(5)).await;
+            contradicted(&rig)
+        },
+        rig.tracker.shutdown()
+    );
+    assert_eq!(told, ["ghost"]);
+}
+
 /// Regression: the first of the last looks that failed, or that should have shown the order, was the last one.
 #[tokio::test(start_paused = true)]
 async fn o06_a_shutdown_reports_what_no_list_shows_although_looks_fail() {
