@@ -229,7 +229,9 @@ impl Client {
         &self.tokens
     }
 
-    /// Waits until no order is in flight or in doubt. Each is resolved within the verification budget.
+    /// Waits until every call with an order has returned, no order is in doubt, and lists have shown or contradicted every
+    /// acknowledged order, or cannot be read: see [`OrderTracker::shutdown`]. [`halt`](Self::halt) first, if what waits in
+    /// a queue is not to leave any more.
     pub async fn shutdown(&self) {
         self.tracker.shutdown().await;
     }

@@ -79,7 +79,7 @@ where
                 match account.open(&order, name.clone()).map_err(Failure::refused)? {
                     Opening::New(intent) => {
                         self.ticket.set_intent(intent);
-                        let _forget = Forget { account, intent };
+                        let _open = OpenCall { account, intent };
                         let (ticket, service) = (&self.ticket, &mut self.service);
                         return PlaceLoop::new(ticket, service, form, intent, run).place(self.request).await;
                     }
@@ -101,15 +101,14 @@ where
     }
 }
 
-/// Forgets an intent that is dropped before anything of it was sent.
-struct Forget<'a> {
+/// A call that has opened an intent, until it returns or is dropped.
+struct OpenCall<'a> {
     account: &'a Arc<Account>,
     intent: IntentNo,
 }
 
-impl Drop for Forget<'_> {
+impl Drop for OpenCall<'_> {
     fn drop(&mut self) {
-        // A concluded intent does not change.
-        self.account.forget(self.intent);
+        self.account.end_call(self.intent);
     }
 }

@@ -101,6 +101,8 @@ impl Account {
         self.authorization.lock().clone()
     }
 
+    /// Opens an intent for a call, or finds the one of its name. A call that opened one ends by
+    /// [`end_call`](Self::end_call).
     pub(crate) fn open(
         self: &Arc<Self>,
         order: &Arc<OrderRequest>,
@@ -113,6 +115,7 @@ impl Account {
                 return if same && state.protocol.can_reopen(number) {
                     // A caller's repeat is sent no sooner than ours: once a list agrees with the refusal.
                     effects.extend(state.protocol.step(now, Event::Reopened(number)));
+                    state.call_opened();
                     Ok(Opening::New(number))
                 } else if same {
                     Ok(Opening::Attached(number, state.joined.join(number)))
@@ -123,6 +126,7 @@ impl Account {
             let intent = state.new_intent();
             let opened = Event::Opened { intent, order: order.clone(), name };
             effects.extend(state.protocol.step(now, opened));
+            state.call_opened();
             Ok(Opening::New(intent))
         })
     }
@@ -204,9 +208,12 @@ impl Account {
         self.step(Event::Changed);
     }
 
-    /// Ends an intent whose call is gone.
-    pub(crate) fn forget(self: &Arc<Self>, intent: IntentNo) {
-        self.step(Event::Concluded(intent));
+    /// Ends the call that has opened an intent; one that it has concluded does not change.
+    pub(crate) fn end_call(self: &Arc<Self>, intent: IntentNo) {
+        self.with(|state, now, effects| {
+            state.call_ended();
+            effects.extend(state.protocol.step(now, Event::Concluded(intent)));
+        });
     }
 
     /// Ends the call through the stack, with the service's refusal or not; returns the intent's verdict.
@@ -311,10 +318,11 @@ impl Account {
         self.shared.look(|state| state.protocol.in_doubt())
     }
 
-    /// Waits until nothing is in flight or in doubt, then lets the list be read for orders that it does not show yet.
+    /// Waits until no order is in flight or in doubt, or may still leave for a caller that waits. Then lets the list be
+    /// read for orders that it does not show yet.
     pub(crate) async fn begin_last_look(self: &Arc<Self>) {
         if self.has_path() {
-            self.until(|protocol| protocol.in_doubt() == 0 && protocol.in_flight() == 0).await;
+            self.shared.wait(About::Change, |state| state.is_quiet().then_some(())).await;
             self.step(Event::LastLook);
         }
     }

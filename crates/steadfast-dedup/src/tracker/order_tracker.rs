@@ -121,9 +121,12 @@ impl OrderTracker {
         self.shared.events.subscribe()
     }
 
-    /// Waits until no order is in flight or in doubt, then reads once more for orders that appeared late.
+    /// Waits until no order is in flight or in doubt and no call with an order is open, then reads once more for orders
+    /// that appeared late.
     ///
-    /// Every order in doubt is decided within the verification budget; new orders are still accepted. After a refusal
+    /// A call that was polled once is open until it returns or is dropped: its order may still leave, or leave again.
+    /// [Halt](Self::halt) first to end those that wait. A call that is kept without being polled holds this up for as
+    /// long. Every order in doubt is decided within the verification budget; new orders are still accepted. After a refusal
     /// (401, 429) the last read waits until its order cannot be late any more: two seconds after the lateness bound.
     /// If that read brings no list, [`RefusalUnconfirmed`](crate::OrderEvent::RefusalUnconfirmed) names the refusals
     /// without confirmation. Orders of an earlier process stay in doubt if no request has shown the path to the list

@@ -40,6 +40,8 @@ pub(crate) struct SharedProtocol {
 /// The data behind the lock.
 pub(crate) struct State {
     pub(crate) protocol: OrderProtocol,
+    /// How many calls have opened an order and not returned.
+    calls: usize,
     next_intent: u64,
     next_read: u64,
     pub(crate) tokens: Tokens,
@@ -116,6 +118,7 @@ impl SharedProtocol {
     pub(crate) fn new(protocol: OrderProtocol, time: Timekeeper) -> Self {
         let state = State {
             protocol,
+            calls: 0,
             next_intent: 0,
             next_read: 0,
             can_poll: false,
@@ -285,6 +288,19 @@ impl State {
         while let Some((&place, _)) = self.waiting.range((about, 0)..=(about, u64::MAX)).next() {
             woken.extend(self.waiting.remove(&place));
         }
+    }
+
+    pub(crate) fn call_opened(&mut self) {
+        self.calls += 1;
+    }
+
+    pub(crate) fn call_ended(&mut self) {
+        self.calls = self.calls.saturating_sub(1);
+    }
+
+    /// True if no order is in flight or in doubt, and none may leave or leave again for a caller that waits.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.calls == 0 && self.protocol.in_doubt() == 0 && self.protocol.in_flight() == 0
     }
 
     /// Returns the poller's next action and its time.
