@@ -22,6 +22,8 @@ pub(crate) struct EventCounts {
     pub(crate) refused_but_placed: usize,
     pub(crate) excess: usize,
     pub(crate) ack_not_listed: usize,
+    /// Acknowledged orders that no list could be read for.
+    pub(crate) ack_unconfirmed: usize,
     /// Orders whose rows had another result before.
     pub(crate) corrected: usize,
     /// Events of a kind that this version does not know, and events that were missed.
@@ -36,8 +38,8 @@ pub(crate) const NOT_KNOWN: &str = "what became of this row's order is not known
 pub(crate) struct Seen {
     /// Seconds since the Unix epoch.
     pub(crate) at: u64,
-    /// The kind: `late_order`, `conflict`, `refused_but_placed`, `excess`, `ack_not_listed`, `corrected`, or the
-    /// library's name for a kind without a word here.
+    /// The kind: `late_order`, `conflict`, `refused_but_placed`, `excess`, `ack_not_listed`, `ack_unconfirmed`,
+    /// `corrected`, or the library's name for a kind without a word here.
     pub(crate) event: String,
     /// The caller's name of the order, if the event has one.
     pub(crate) name: Option<String>,
@@ -115,6 +117,13 @@ impl Told {
                 let msg = format!("order {order_id} was acknowledged and is in no list: its row is in doubt");
                 let name = name.as_ref().map(|name| name.as_str().to_owned());
                 Self::Stands(Seen { name, ..seen("ack_not_listed", Some(intent.0), order_id, msg) })
+            }
+            OrderEvent::AckUnconfirmed { intent, name, order_id } => {
+                let msg = format!(
+                    "order {order_id} was acknowledged and is in no list that could be read: look whether it is placed"
+                );
+                let name = name.as_ref().map(|name| name.as_str().to_owned());
+                Self::Stands(Seen { name, ..seen("ack_unconfirmed", Some(intent.0), order_id, msg) })
             }
             OrderEvent::RefusalUnconfirmed { intent, name } => {
                 let msg =
@@ -243,6 +252,7 @@ impl EventCounts {
             "refused_but_placed" => &mut self.refused_but_placed,
             "excess" => &mut self.excess,
             "ack_not_listed" => &mut self.ack_not_listed,
+            "ack_unconfirmed" => &mut self.ack_unconfirmed,
             "corrected" => &mut self.corrected,
             _ => &mut self.other,
         };
@@ -251,9 +261,9 @@ impl EventCounts {
 
     /// Returns the number of events of all kinds.
     pub(crate) fn sum(&self) -> usize {
-        let Self { late_orders, conflicts, refused_but_placed, excess, ack_not_listed, corrected, other } =
-            *self;
-        late_orders + conflicts + refused_but_placed + excess + ack_not_listed + corrected + other
+        let Self { late_orders, conflicts, refused_but_placed, excess, ack_not_listed, .. } = *self;
+        let contradicted = late_orders + conflicts + refused_but_placed + excess + ack_not_listed;
+        contradicted + self.ack_unconfirmed + self.corrected + self.other
     }
 }
 

@@ -92,7 +92,8 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
     let (counts, events) = (replay.results.counts, replay.events);
     if args.json {
         let ground_truth = service.arena.map(|arena| Truth::of(&arena.sandbox.state(), &replay.sent));
-        let output = Output { schema_version: 1, target: target.word(), counts, events, ground_truth };
+        let (target, unconfirmed_lines) = (target.word(), replay.results.unconfirmed().collect());
+        let output = Output { schema_version: 1, target, counts, unconfirmed_lines, events, ground_truth };
         print_line(serde_json::to_string(&output).map_err(Failed::error)?);
     }
     let unwritten = replay.unwritten.or(unput).or(stdout::take_failure());

@@ -27,14 +27,15 @@ fn c03_every_event_that_costs_money_stands_and_is_counted() {
     let name = Some(IntentId::new("line-9"));
     let refused =
         OrderEvent::RefusedButPlaced { intent, name: name.clone(), order_id: order_id.clone(), kept: None };
-    let unlisted = OrderEvent::AckNotListed { intent, name, order_id: order_id.clone() };
-    for event in [conflict, refused, unlisted] {
+    let unlisted = OrderEvent::AckNotListed { intent, name: name.clone(), order_id: order_id.clone() };
+    let unconfirmed = OrderEvent::AckUnconfirmed { intent, name, order_id: order_id.clone() };
+    for event in [conflict, refused, unlisted, unconfirmed] {
         counts.add(&stands(Told::of(&event)));
     }
     counts.add(&stands(Told::missed(3)));
     assert_eq!((counts.late_orders, counts.excess, counts.conflicts, counts.other), (1, 1, 1, 1));
-    assert_eq!((counts.refused_but_placed, counts.ack_not_listed), (1, 1));
-    assert_eq!(counts.sum(), 6);
+    assert_eq!((counts.refused_but_placed, counts.ack_not_listed, counts.ack_unconfirmed), (1, 1, 1));
+    assert_eq!(counts.sum(), 7);
     let absent = OrderEvent::Absent { intent, name: None };
     assert_eq!(Told::of(&absent), Told::Elsewhere);
     assert!(matches!(Told::of(&OrderEvent::ListNotMonotone { order_id }), Told::Note(_)));

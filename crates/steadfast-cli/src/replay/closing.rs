@@ -36,6 +36,7 @@ pub(super) fn last_line(counts: &Counts, events: &EventCounts, leftovers: usize)
         "placed {placed} ({now} now, {placed_before} before) refused {refused} unresolved {unresolved}"
     );
     for (word, count) in [
+        ("unconfirmed", counts.unconfirmed),
         ("not observed", counts.not_observed),
         ("not executed", counts.not_executed),
         ("not sent", counts.not_sent),
@@ -71,6 +72,7 @@ pub(super) fn sum_up(counts: &Counts, events: &EventCounts, stop: Stop, journal:
         ("refused but placed", events.refused_but_placed),
         ("excess orders", events.excess),
         ("acknowledged but in no list", events.ack_not_listed),
+        ("placed, and in no list that could be read", counts.unconfirmed),
         ("corrected", events.corrected),
         ("other events", events.other),
     ] {

@@ -25,6 +25,8 @@ pub(super) struct Output {
     pub(super) target: String,
     #[serde(flatten)]
     pub(super) counts: Counts,
+    /// The lines of the rows that are `unconfirmed`.
+    pub(super) unconfirmed_lines: Vec<u64>,
     pub(super) events: EventCounts,
     /// The orders of the embedded sandbox; not known for another service.
     pub(super) ground_truth: Option<Truth>,
@@ -55,7 +57,9 @@ pub(super) fn look<W: Write>(
     if args.json {
         let counts = Counts { rows, ..counts };
         let (target, events) = (target.to_owned(), EventCounts::default());
-        let output = Output { schema_version: 1, target, counts, events, ground_truth: None };
+        let unconfirmed_lines = Vec::new();
+        let output =
+            Output { schema_version: 1, target, counts, unconfirmed_lines, events, ground_truth: None };
         print_line(serde_json::to_string(&output).map_err(Failed::error)?);
     }
     print_note(format_args!("rows {rows} orders {orders} bad {}; nothing was sent", counts.bad));

@@ -48,6 +48,14 @@ struct ToldPlaced {
     order_id: String,
     /// True if an earlier run has sent its order.
     before: bool,
+    /// True if no list could be read that confirms it.
+    unconfirmed: bool,
+}
+
+impl ToldPlaced {
+    fn new(order_id: &str, before: bool) -> Self {
+        Self { order_id: order_id.to_owned(), before, unconfirmed: false }
+    }
 }
 
 /// The columns of the results.
@@ -84,7 +92,7 @@ impl<W: Write> Results<W> {
                 self.counts.placed += 1;
                 self.counts.placed_before += usize::from(was_sent);
                 self.lines.insert(order_id.clone(), line);
-                self.placed.insert(line, ToldPlaced { order_id: order_id.clone(), before: was_sent });
+                self.placed.insert(line, ToldPlaced::new(order_id, was_sent));
                 why = resolution.as_ref().and_then(with_status).unwrap_or_else(|| msg.clone());
                 let resolution = resolution.as_ref().map_or("", word);
                 Record { status: "placed", order_id, resolution, msg: &why, ..row }
@@ -126,6 +134,11 @@ impl<W: Write> Results<W> {
         self.not_placed.keys().copied()
     }
 
+    /// Returns the placed rows whose orders no list has confirmed.
+    pub(crate) fn unconfirmed(&self) -> impl Iterator<Item = u64> {
+        self.placed.iter().filter(|(_, told)| told.unconfirmed).map(|(line, _)| *line)
+    }
+
     /// Corrects a row reported as not placed: its outcome is not known. Its second line in the results holds.
     pub(crate) fn in_doubt_after_all(
         &mut self,
@@ -157,6 +170,7 @@ impl<W: Write> Results<W> {
     fn take_back(&mut self, line: u64) -> Option<()> {
         let count = if let Some(told) = self.placed.remove(&line) {
             self.counts.placed_before -= usize::from(told.before);
+            self.counts.unconfirmed -= usize::from(told.unconfirmed);
             &mut self.counts.placed
         } else {
             match self.not_placed.remove(&line)? {
@@ -179,6 +193,14 @@ impl<W: Write> Results<W> {
                 self.contradicted.extend(doubted.map(|_| line));
                 Ok(())
             }
+            "ack_unconfirmed" => {
+                if let Some(told) = self.placed.get_mut(&line)
+                    && Some(told.order_id.as_str()) == order_id
+                {
+                    self.counts.unconfirmed += usize::from(!std::mem::replace(&mut told.unconfirmed, true));
+                }
+                Ok(())
+            }
             "corrected" => {
                 self.contradicted.remove(&line);
                 let Some(order_id) = order_id else {
@@ -197,7 +219,7 @@ impl<W: Write> Results<W> {
                 self.counts.placed += 1;
                 let before = told.is_some_and(|told| told.before);
                 self.counts.placed_before += usize::from(before);
-                self.placed.insert(line, ToldPlaced { order_id: order_id.to_owned(), before });
+                self.placed.insert(line, ToldPlaced::new(order_id, before));
                 self.lines.insert(order_id.to_owned(), line);
                 let row = Record { line: Some(line), status: "placed", ..Record::default() };
                 self.write(&Record { order_id, resolution: "recovered", msg: &seen.msg, ..row })

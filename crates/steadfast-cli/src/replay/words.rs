@@ -4,7 +4,10 @@
 /// The statuses of rows.
 #[allow(dead_code, reason = "the page has them, and the results spell them out")]
 pub(crate) const STATUSES: [(&str, &str); 7] = [
-    ("placed", "The order is at the service, under this `orderId`."),
+    (
+        "placed",
+        "The order is at the service, under this `orderId`. If no list could be read that shows it, a line `event: ack unconfirmed` says so: look for it.",
+    ),
     ("refused", "The service looked at the order and refused it for good; `msg` says why."),
     (
         "not executed",

@@ -155,3 +155,38 @@ async fn c03_an_order_that_a_row_may_be_is_named() {
     let rows: Value = serde_json::from_slice(&gateway.command(&args).output().await.unwrap().stdout).unwrap();
     assert_eq!(rows[0]["candidates"], serde_json::json!(["260000000001"]), "{rows}");
 }
+
+/// Regression: the identifiers were invented, no list could be read, and the run said `placed 3` with exit code 0.
+#[tokio::test]
+async fn c03_rows_that_no_list_has_confirmed_are_told_and_in_the_exit_code() {
+    let invented = |number: usize| placed(&format!("99900000000{number}"), "Order placed");
+    let gateway = OwnGateway::with_answers(invented, |_| (500, String::new())).await;
+    let file = orders(2);
+    let results = file.beside("results.csv");
+    let args = ["replay", file.path(), "--yes", "--in-order", "--json", "--out", &results];
+    let output = gateway.command(&args).output().await.unwrap();
+    let (stdout, stderr) = said(&output);
+    assert_eq!(output.status.code(), Some(6), "{stderr}");
+    let counts: Value = serde_json::from_str(&stdout).unwrap();
+    let told = (&counts["placed"], &counts["unconfirmed"], &counts["events"]["ack_unconfirmed"]);
+    assert_eq!(told, (&2.into(), &2.into(), &2.into()), "{stdout}");
+    assert_eq!(counts["unconfirmed_lines"], serde_json::json!([2, 3]), "{stdout}");
+    let msg = "order 999000000001 was acknowledged and is in no list that could be read";
+    assert!(stderr.contains(&format!("line 3: ack unconfirmed: {msg}")), "{stderr}");
+    assert!(
+        stderr.contains("placed 2 (2 now, 0 before) refused 0 unresolved 0 unconfirmed 2 events 2"),
+        "{stderr}"
+    );
+    let rows = std::fs::read_to_string(&results).unwrap();
+    assert!(rows.contains(&format!("\n3,event: ack unconfirmed,999000000001,,{msg}")), "{rows}");
+    let journal = file.beside("orders.csv.journal");
+    for verb in ["unresolved", "verify"] {
+        let output =
+            gateway.command(&["orders", verb, "--json", "--journal", &journal]).output().await.unwrap();
+        let (stdout, stderr) = said(&output);
+        assert_eq!(output.status.code(), Some(6), "{stderr}");
+        let rows: Value = serde_json::from_str(&stdout).unwrap();
+        let names: Vec<_> = rows.as_array().unwrap().iter().map(|row| &row["name"]).collect();
+        assert_eq!(names, ["line-2", "line-3"], "{stdout}");
+    }
+}

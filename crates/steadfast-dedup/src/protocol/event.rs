@@ -290,6 +290,24 @@ pub enum OrderEvent {
         /// The caller's own name for it.
         name: Option<ext::IntentId>,
     },
+    /// The service acknowledged an order, and a [shutdown](crate::OrderTracker::shutdown) has ended before a list
+    /// showed or [contradicted](Self::AckNotListed) it.
+    ///
+    /// No list could be read until the [lateness bound](crate::Settings::lateness_bound) plus 5 s after the shutdown
+    /// began, or the only lists lack orders that they have shown. Its caller was told that it is placed under this
+    /// identifier. That may be right: look for the order. It is not in doubt, and never sent again under its name.
+    ///
+    /// It is reported once for each order acknowledged before the shutdown began. It is not reported where lists
+    /// could be read and hold one session's orders, for orders of a session that is over; nor where the
+    /// [settings](crate::Settings::list_shows) say that lists hide some orders.
+    AckUnconfirmed {
+        /// The order's number in this process.
+        intent: IntentNo,
+        /// The caller's own name for it.
+        name: Option<ext::IntentId>,
+        /// The identifier that its answer gave it.
+        order_id: String,
+    },
     /// The service acknowledged an order whose call had been dropped, so no caller gets the answer.
     PlacedUnheard {
         /// The order's number in this process.

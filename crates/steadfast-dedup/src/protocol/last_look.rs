@@ -3,12 +3,16 @@
 //! One list shows orders that appeared late, if it is read late enough. An order that was acknowledged takes longer:
 //! lists lag, and an identifier that no list shows is contradicted by two of them only. So the list is read again
 //! until it shows or contradicts every acknowledged order. Lists that fail do not end that at once, and do not
-//! prolong it beyond a bound.
+//! prolong it beyond a bound: the orders that are neither shown nor contradicted by then are reported.
 
 use std::time::Duration;
 
 use crate::protocol::{
-    event::Effect, order_protocol::OrderProtocol, reads::ReadStart, schedule, watches::LastLook,
+    event::{Effect, OrderEvent},
+    order_protocol::OrderProtocol,
+    reads::ReadStart,
+    schedule,
+    watches::LastLook,
 };
 
 impl OrderProtocol {
@@ -39,6 +43,9 @@ impl OrderProtocol {
         let at = started.map_or(self.time.now(), |start| start.at);
         let listed = started.is_some() && looked.is_some();
         let shows = last.shows();
+        if listed {
+            last.note_list();
+        }
         if looked == Some(true) {
             last.look(at);
         }
@@ -53,7 +60,28 @@ impl OrderProtocol {
             if !last.has_looked() {
                 self.tell_unconfirmed(out);
             }
+            self.tell_acks_unconfirmed(last, out);
             self.tell_held_back(out);
+        }
+    }
+
+    /// Reports orders acknowledged before the last look that no list has shown or contradicted, each of them once.
+    fn tell_acks_unconfirmed(&mut self, last: LastLook, out: &mut Vec<Effect>) {
+        if !self.awaits_audit() {
+            return;
+        }
+        for (at, order_id, told_in) in self.listed.unlisted_before(Duration::MAX) {
+            // Lists that can be read do not show another session's orders, and say nothing of them.
+            let is_others = last.has_list() && self.sessions.current() != Some(told_in);
+            if at > last.since() || is_others {
+                continue;
+            }
+            let Some(number) = self.owner_by_answer(&order_id) else { continue };
+            if self.listed.note_unconfirmed(&order_id) {
+                let name = self.intents.get(&number).and_then(|intent| intent.name().cloned());
+                let order_id = order_id.to_string();
+                out.push(Effect::Report(OrderEvent::AckUnconfirmed { intent: number, name, order_id }));
+            }
         }
     }
 

@@ -128,6 +128,8 @@ struct Entry {
     told: Option<IntentNo>,
     /// When the first list was read that should have shown it after its acknowledgement and did not.
     missed: Option<Duration>,
+    /// A shutdown has reported that no list confirmed it.
+    unconfirmed: bool,
     /// As in [`Fresh`], which may be dropped meanwhile.
     flagged: bool,
     late: bool,
@@ -148,6 +150,7 @@ impl Entry {
             contested: false,
             told: None,
             missed: None,
+            unconfirmed: false,
             flagged: false,
             late: false,
         }
@@ -705,6 +708,11 @@ impl ListedOrders {
     /// Notes that the list asked for at `at` lacks an order; returns when the first such list was asked for.
     pub(crate) fn miss(&mut self, order_id: &str, at: Duration) -> Duration {
         self.entries.get_mut(order_id).map_or(at, |entry| *entry.missed.get_or_insert(at))
+    }
+
+    /// Notes that an acknowledged order is reported as unconfirmed; false if it was before.
+    pub(crate) fn note_unconfirmed(&mut self, order_id: &str) -> bool {
+        self.entries.get_mut(order_id).is_some_and(|entry| !std::mem::replace(&mut entry.unconfirmed, true))
     }
 
     /// Returns when such lists were asked for, for orders acknowledged before `end`.

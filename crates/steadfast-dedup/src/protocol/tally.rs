@@ -32,6 +32,8 @@ pub struct Tally {
     pub conflict: u64,
     /// Acknowledged orders that no list showed.
     pub not_listed: u64,
+    /// Acknowledged orders that a shutdown could read no list for.
+    pub ack_unconfirmed: u64,
     /// Lists that lacked an order which they should have held.
     pub canary_fail: u64,
     /// Acknowledged orders that were listed in a form that does not match them.
@@ -182,6 +184,7 @@ impl Tally {
         self.excess += other.excess;
         self.conflict += other.conflict;
         self.not_listed += other.not_listed;
+        self.ack_unconfirmed += other.ack_unconfirmed;
         self.canary_fail += other.canary_fail;
         self.uncalibrated += other.uncalibrated;
     }
@@ -218,6 +221,7 @@ impl Tally {
                 OrderEvent::Excess { .. } => self.excess += 1,
                 OrderEvent::Conflict { .. } | OrderEvent::AckMismatch { .. } => self.conflict += 1,
                 OrderEvent::AckNotListed { .. } => self.not_listed += 1,
+                OrderEvent::AckUnconfirmed { .. } => self.ack_unconfirmed += 1,
                 OrderEvent::Uncalibrated { .. } => self.uncalibrated += 1,
                 OrderEvent::Recovered { .. }
                 | OrderEvent::Absent { .. }
@@ -280,6 +284,7 @@ mod tests {
                 excess: 3 * n,
                 conflict: 4 * n,
                 not_listed: 7 * n,
+                ack_unconfirmed: 8 * n,
                 canary_fail: 5 * n,
                 uncalibrated: 6 * n,
                 ..Tally::default()

@@ -44,12 +44,14 @@ pub(crate) struct LastLook {
     shows: Duration,
     /// A list that was read after that was seen.
     looked: bool,
+    /// One of them brought a list.
+    listed: bool,
 }
 
 impl LastLook {
     /// Returns the last reads that begin now, where lists read from `shows` on show every order that was refused before.
     pub(crate) fn new(since: Duration, due: Duration, shows: Duration) -> Self {
-        Self { since, due, shows, looked: false }
+        Self { since, due, shows, looked: false, listed: false }
     }
 
     /// Returns when they began.
@@ -75,6 +77,16 @@ impl LastLook {
     /// Notes that a list was read at this time.
     pub(crate) fn look(&mut self, at: Duration) {
         self.looked |= at >= self.shows();
+    }
+
+    /// Notes that one of them brought a list.
+    pub(crate) fn note_list(&mut self) {
+        self.listed = true;
+    }
+
+    /// True if one of them brought a list.
+    pub(crate) fn has_list(self) -> bool {
+        self.listed
     }
 
     /// True if a list was read that shows every order that was refused before.

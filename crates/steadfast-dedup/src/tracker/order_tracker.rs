@@ -135,7 +135,8 @@ impl OrderTracker {
     /// While an acknowledged order is not listed, the list is read again, every 5 s or more often, until it shows or
     /// [contradicts](crate::OrderEvent::AckNotListed) the order: within the lateness bound plus 3 s. Reads that fail
     /// are repeated, and none begins later than the lateness bound plus 5 s, except a second one after a list that
-    /// lacks the order. An order that is contradicted is searched for before this returns.
+    /// lacks the order. An order that is contradicted is searched for before this returns. If no list has shown or
+    /// contradicted it by then, [`AckUnconfirmed`](crate::OrderEvent::AckUnconfirmed) names it.
     ///
     /// After that, late orders are still watched for, as long as a clone of the tracker or a service made of it
     /// exists. When the last of them is dropped, doubts are still decided; then no task is left, and

@@ -27,6 +27,14 @@ pub(crate) fn trace(account: &str, event: &OrderEvent) {
         OrderEvent::RefusalUnconfirmed { intent, .. } => {
             tracing::error!(account, intent = intent.0, "refusal of an order that no list has confirmed");
         }
+        OrderEvent::AckUnconfirmed { intent, order_id, .. } => {
+            tracing::error!(
+                account,
+                intent = intent.0,
+                order_id,
+                "acknowledged order that no list has confirmed"
+            );
+        }
         OrderEvent::PlacedUnheard { intent, order_id, .. } => {
             tracing::warn!(account, intent = intent.0, order_id, "order placed whose call was dropped");
         }

@@ -38,3 +38,4 @@ mod refused;
 mod rulings;
 mod spelling;
 mod timing;
+mod unconfirmed;

@@ -43,6 +43,8 @@ pub const EXCESS: &str = "steadfast_excess_total";
 pub const CONFLICT: &str = "steadfast_conflict_total";
 /// Acknowledged orders that no list showed.
 pub const NOT_LISTED: &str = "steadfast_not_listed_total";
+/// Acknowledged orders that a shutdown could read no list for.
+pub const ACK_UNCONFIRMED: &str = "steadfast_ack_unconfirmed_total";
 /// Lists that lacked an order which they should have held.
 pub const CANARY_FAIL: &str = "steadfast_canary_fail_total";
 /// Acknowledged orders that a list shows in a form that does not match them.
@@ -207,6 +209,7 @@ pub const METRICS: &[Metric] = &[
     counter(EXCESS, &[], "orders that nobody asked for"),
     counter(CONFLICT, &[], "answers that contradicted the books or the list"),
     counter(NOT_LISTED, &[], "acknowledged orders that no list showed"),
+    counter(ACK_UNCONFIRMED, &[], "acknowledged orders that a shutdown could read no list for"),
     counter(CANARY_FAIL, &[], "lists that lacked an order which they should have held"),
     counter(UNCALIBRATED, &[], "acknowledged orders listed in a form that does not match them"),
     counter(

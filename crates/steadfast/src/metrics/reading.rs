@@ -179,6 +179,7 @@ impl Reading {
             (catalog::EXCESS, tally.excess),
             (catalog::CONFLICT, tally.conflict),
             (catalog::NOT_LISTED, tally.not_listed),
+            (catalog::ACK_UNCONFIRMED, tally.ack_unconfirmed),
             (catalog::CANARY_FAIL, tally.canary_fail),
             (catalog::UNCALIBRATED, tally.uncalibrated),
         ] {

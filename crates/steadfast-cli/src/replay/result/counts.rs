@@ -7,6 +7,8 @@ pub(crate) struct Counts {
     pub(crate) placed: usize,
     /// Placed rows whose orders were sent by an earlier run.
     pub(crate) placed_before: usize,
+    /// Placed rows whose orders no list has confirmed, as none could be read.
+    pub(crate) unconfirmed: usize,
     pub(crate) refused: usize,
     /// Rows whose requests the service refused without looking at the orders (401, 429).
     pub(crate) not_executed: usize,
