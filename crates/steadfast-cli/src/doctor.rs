@@ -195,7 +195,7 @@ async fn service(
     }
     let offset = clock(&bare, findings);
     if let Some(token) = find("ACCESS_TOKEN").await? {
-        return given(&probe, account, token, offset, findings).await;
+        return given(&probe, account, token, (&bare, offset), findings).await;
     }
     let Ok(summary) = summary else {
         findings.doubtful("token", "not looked at, because the store cannot be used");
@@ -217,7 +217,7 @@ async fn service(
         }
     };
     match with_token.map(|probed| probed.status) {
-        Ok(200) => findings.fine("token", "is accepted"),
+        Ok(200) if wants_credentials(&bare) => findings.fine("token", "is accepted"),
         Ok(401) => {
             findings.bad("token", refused(&summary));
             return Ok(causes(&summary, offset));
@@ -230,12 +230,18 @@ async fn service(
     Ok(Vec::new())
 }
 
+/// True if it was refused without a token. Otherwise another program answers, such as a network's page for a login, and
+/// a 200 to the token says nothing.
+fn wants_credentials(bare: &Probed) -> bool {
+    bare.status == 401
+}
+
 /// Probes the service with the token of the environment, which every verb uses instead of the stored one.
 async fn given(
     probe: &Probe,
     account: &Account,
     token: SecretString,
-    offset: Option<i64>,
+    (bare, offset): (&Probed, Option<i64>),
     findings: &mut Findings,
 ) -> Result<Vec<Cause>, Failed> {
     const USED: &str = "the one of STEADFAST_ACCESS_TOKEN is used, and not the store's";
@@ -247,7 +253,7 @@ async fn given(
         }
     };
     match probe.with_token(&source).await?.map(|probed| probed.status) {
-        Ok(200) => findings.fine("token", format_args!("{USED}: is accepted")),
+        Ok(200) if wants_credentials(bare) => findings.fine("token", format_args!("{USED}: is accepted")),
         Ok(401) => {
             findings.bad("token", format_args!("{USED}: 401: is refused"));
             let mut causes = vec![Cause::Ended, Cause::IpNotWhitelisted, Cause::ApiKey];

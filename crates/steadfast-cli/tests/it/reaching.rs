@@ -12,6 +12,7 @@ use crate::{
     account::{User, stdout},
     command::steadfast,
     files::orders,
+    own_gateway::OwnGateway,
 };
 
 /// Returns the first line of a replay at `base`, and how long it took.
@@ -81,4 +82,15 @@ async fn c07_a_name_tls_and_a_stall_are_told_apart() {
     assert!(line.contains(&format!("at {address}: it does not answer: no connection within 3s")), "{line}");
     let (line, _) = first_word("https://no-such-host.invalid/v2").await;
     assert!(line.contains("at no-such-host.invalid:443: its name cannot be looked up: "), "{line}");
+}
+
+/// Regression: behind a network's login page, which answers everything with 200, the token was called accepted.
+#[tokio::test]
+async fn c10_a_page_accepts_no_token() {
+    let page = || (200, "<html>welcome</html>".to_owned());
+    let gateway = OwnGateway::with_answers(move |_| page(), move |_| page()).await;
+    let doctor = gateway.command(&["doctor"]).output().await.unwrap();
+    let told = String::from_utf8_lossy(&doctor.stdout);
+    assert!(told.contains("200 where 401 was expected"), "{told}");
+    assert!(told.contains("200: the answer says nothing of it") && !told.contains("is accepted"), "{told}");
 }
