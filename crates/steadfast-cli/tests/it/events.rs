@@ -1,13 +1,20 @@
 //! C3: a later change of an order's result is shown, kept, counted, and part of the exit code.
 
-use std::{process::Stdio, time::Duration};
+use std::{
+    process::Stdio,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    time::Instant,
+};
 
 use crate::{
     files::{orders, said},
-    own_gateway::{OwnGateway, listed, placed},
+    own_gateway::{OwnGateway, documented, listed, placed},
 };
 
 #[tokio::test]
@@ -189,4 +196,25 @@ async fn c03_rows_that_no_list_has_confirmed_are_told_and_in_the_exit_code() {
         let names: Vec<_> = rows.as_array().unwrap().iter().map(|row| &row["name"]).collect();
         assert_eq!(names, ["line-2", "line-3"], "{stdout}");
     }
+}
+
+/// Regression: the last look came a second after the refusal, and the run ended before the list showed the order.
+#[tokio::test]
+async fn c03_a_row_that_was_refused_and_is_listed_late_is_told() {
+    let (refused, since) = (Arc::<OnceLock<Instant>>::default(), Duration::from_secs(6));
+    let shown = refused.clone();
+    let answer = move |_| {
+        refused.get_or_init(Instant::now);
+        documented(403)
+    };
+    let list = move |_| match shown.get() {
+        Some(at) if at.elapsed() > since => serde_json::json!([listed("260000000001", 1)]).to_string(),
+        _ => "[]".to_owned(),
+    };
+    let (gateway, file) = (OwnGateway::with_list(answer, list).await, orders(1));
+    let output = gateway.command(&["replay", file.path(), "--yes"]).output().await.unwrap();
+    let (stdout, stderr) = said(&output);
+    assert_eq!(output.status.code(), Some(6), "{stdout}{stderr}");
+    assert!(stderr.contains("line 2: refused but placed: order 260000000001 was refused"), "{stderr}");
+    assert!(stdout.contains("2,event: refused but placed,260000000001,"), "{stdout}");
 }

@@ -260,7 +260,8 @@ pub enum OrderEvent {
     /// read as for a [`LateDuplicate`](Self::LateDuplicate) until the trading day ends, or until the next day ends if
     /// the refusal came within the lateness bound of midnight. Otherwise it is compared with lists that are read
     /// anyway. After a refusal for good, the latest thousand orders of the day are compared with lists that are read
-    /// anyway and by [`OrderTracker::shutdown`](crate::OrderTracker::shutdown). From then on the order's name stands for it.
+    /// anyway and, the [lateness bound](crate::Settings::lateness_bound) after the refusal, by
+    /// [`OrderTracker::shutdown`](crate::OrderTracker::shutdown). From then on the order's name stands for it.
     ///
     /// Where lists show no prices and so cannot tell orders apart, it may be another one of ours whose
     /// [`Unresolved`](Self::Unresolved) also names it as a candidate: check before you cancel it.

@@ -28,8 +28,9 @@ pub(crate) struct Intents {
     refused: BTreeSet<IntentNo>,
     /// The decided ones, the oldest first.
     finished: VecDeque<IntentNo>,
-    /// The latest that were refused for good, and when the last refusal was.
+    /// The latest that were refused for good.
     rejected: VecDeque<IntentNo>,
+    /// When the last of them was, until a list that shows all of them was read.
     rejected_at: Option<Duration>,
     /// The last one of earlier processes.
     restored: Option<IntentNo>,
@@ -180,7 +181,12 @@ impl Intents {
         self.rejected_at = Some(at);
     }
 
-    /// Returns when an order was last refused for good.
+    /// Returns when an order was last refused for good, if no list that shows such an order was read since.
+    /// Notes that a list which shows all orders refused for good was read.
+    pub(crate) fn end_rejections(&mut self) {
+        self.rejected_at = None;
+    }
+
     pub(crate) fn rejected_at(&self) -> Option<Duration> {
         self.rejected_at
     }

@@ -1,6 +1,7 @@
 //! Reads the list a last time, before the process may end.
 //!
-//! One list shows orders that appeared late, if it is read late enough. An order that was acknowledged takes longer:
+//! One list shows orders that appeared late, if it is read late enough: after a refusal for good, beyond the lateness
+//! bound. An order that was acknowledged takes longer:
 //! lists lag, and an identifier that no list shows is contradicted by two of them only. So the list is read again
 //! until it shows or contradicts every acknowledged order. Lists that fail do not end that at once, and do not
 //! prolong it beyond a bound: the orders that are neither shown nor contradicted by then are reported.
@@ -42,7 +43,6 @@ impl OrderProtocol {
         let Some(mut last) = self.watches.take_last_look() else { return };
         let at = started.map_or(self.time.now(), |start| start.at);
         let listed = started.is_some() && looked.is_some();
-        let shows = last.shows();
         if listed {
             last.note_list();
         }
@@ -53,8 +53,8 @@ impl OrderProtocol {
             let again = schedule::next_last_look(last.since(), self.time.now(), listed);
             let due = self.second_audit(Some(at)).unwrap_or(again);
             self.watches.set_last_look(Some(last.due_at(due)));
-        } else if !last.has_looked() && at < shows {
-            self.watches.set_last_look(Some(last.due_at(shows)));
+        } else if let Some(due) = self.next_refuting_look(last, at, listed) {
+            self.watches.set_last_look(Some(last.due_at(due)));
         } else {
             // The process may end now, and there is no later chance to report this.
             if !last.has_looked() {
@@ -99,6 +99,21 @@ impl OrderProtocol {
         let in_time = at < last.since().saturating_add(told_by);
         // The first list that lacks an order is always followed by another one.
         awaits && (in_time || missed.any(|missed| missed == at))
+    }
+
+    /// Returns when to read a list that shows every order refused before, if there was none until the read at `at`.
+    ///
+    /// After a refusal for good no other list is read, so that a look that failed is repeated.
+    fn next_refuting_look(&self, last: LastLook, at: Duration, listed: bool) -> Option<Duration> {
+        if last.has_looked() {
+            return None;
+        }
+        if at < last.shows() {
+            return Some(last.shows());
+        }
+        let in_time = at < last.shows().saturating_add(schedule::ACK_TOLD_WITHIN);
+        let again = schedule::next_last_look(last.since(), self.time.now(), listed);
+        (in_time && self.rejections_show().is_some()).then_some(again)
     }
 
     /// Returns when the next last look is due.

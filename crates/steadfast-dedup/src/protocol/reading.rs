@@ -107,6 +107,7 @@ impl OrderProtocol {
             self.reads.note_shared(looked);
             if let Some(start) = started.filter(|_| looked == Some(true)) {
                 self.watches.end_believed(start.at);
+                self.end_rejections(start.at);
             }
             self.go_on_looking(started, looked, out);
         }

@@ -358,8 +358,14 @@ impl OrderProtocol {
 
     /// Returns from when on a list shows orders placed despite a refusal for good, if none was read since.
     pub(crate) fn rejections_show(&self) -> Option<Duration> {
-        let show = self.intents.rejected_at()?.saturating_add(self.rules.refusal_lag);
-        self.reads.last_pace().shared.is_none_or(|last| last < show).then_some(show)
+        Some(self.intents.rejected_at()?.saturating_add(self.settings.lateness))
+    }
+
+    /// Notes that a list was read at this time.
+    pub(crate) fn end_rejections(&mut self, at: Duration) {
+        if self.rejections_show().is_some_and(|show| show <= at) {
+            self.intents.end_rejections();
+        }
     }
 }
 

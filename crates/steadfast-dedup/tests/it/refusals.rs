@@ -471,6 +471,46 @@ async fn o05_an_order_refused_for_good_and_placed_is_reported() {
     }
 }
 
+/// Regression: the last look came a second after the refusal, so that a list which lagged did not show its order.
+#[tokio::test(start_paused = true)]
+async fn o05_a_shutdown_looks_beyond_the_bound_for_orders_refused_for_good() {
+    for status in [400, 403, 404, 405, 415] {
+        for (age, lag, failing) in [(0, 3, 0), (0, 10, 0), (0, 14, 2), (4, 10, 0), (60, 0, 2)] {
+            let rig = Rig::new();
+            assert_eq!(rig.place("z", &order(3)).await, Told::Placed("o1".into()));
+            sleep(s(40)).await;
+            rig.gateway.will([documented(status).placed_after(s(lag))]);
+            assert_eq!(rig.place("a", ORDER).await, Told::Answer(status));
+            sleep(s(age)).await;
+            rig.gateway.reads((0..failing).map(|_| read(ReadReply::Http(500))));
+            let (start, gets) = (Instant::now(), rig.gateway.gets());
+            rig.tracker.shutdown().await;
+            assert_eq!(contradicted(&rig), ["o2"], "{status}, {age}, {lag}");
+            assert!(start.elapsed() < s(20), "{:?}", start.elapsed());
+            assert_eq!(rig.gateway.gets() - gets, 1 + failing, "{status}, {age}, {lag}");
+            let start = Instant::now();
+            rig.tracker.shutdown().await;
+            assert!(start.elapsed() < s(1), "a list has shown it");
+            rig.audit();
+        }
+    }
+}
+
+/// Lists that fail do not hold up the end of a shutdown for good.
+#[tokio::test(start_paused = true)]
+async fn o05_a_shutdown_after_a_refusal_for_good_ends_although_lists_fail() {
+    for age in [0, 60] {
+        let rig = Rig::new();
+        rig.gateway.always(read(ReadReply::Http(500)));
+        rig.gateway.will([documented(403)]);
+        assert_eq!(rig.place("a", ORDER).await, Told::Answer(403));
+        sleep(s(age)).await;
+        let start = Instant::now();
+        rig.tracker.shutdown().await;
+        assert!(start.elapsed() < s(if age == 0 { 22 } else { 7 }), "{:?}", start.elapsed());
+    }
+}
+
 /// Regression: the name was free at once, and lists lagged: the repeat placed a second order, and nothing said so.
 #[tokio::test(start_paused = true)]
 async fn o05_a_name_refused_for_good_is_sent_again_only_after_a_list_beyond_the_bound() {
