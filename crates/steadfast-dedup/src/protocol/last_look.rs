@@ -1,10 +1,10 @@
 //! Reads the list a last time, before the process may end.
 //!
 //! One list shows orders that appeared late, if it is read late enough: after a refusal for good, beyond the lateness
-//! bound. An order that was acknowledged takes longer:
-//! lists lag, and an identifier that no list shows is contradicted by two of them only. So the list is read again
-//! until it shows or contradicts every acknowledged order. Lists that fail do not end that at once, and do not
-//! prolong it beyond a bound: the orders that are neither shown nor contradicted by then are reported.
+//! bound. An order that was acknowledged takes longer: lists lag, and an identifier that no list shows is contradicted
+//! by two of them only. So the list is read again until it shows or contradicts every acknowledged order. Lists that
+//! fail do not end that at once, and do not prolong it beyond a bound: the orders that are neither shown nor
+//! contradicted by then are reported.
 
 use std::time::Duration;
 
