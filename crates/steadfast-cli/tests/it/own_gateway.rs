@@ -43,9 +43,13 @@ pub(crate) const TOKEN: &str = "token-fedcba9876543210";
 
 impl OwnGateway {
     /// Serves on a free port. `answer` returns status and body for the order with this number, counted from 0; the
-    /// order list shows the orders that were answered with an identifier.
+    /// order list shows the orders that were answered with an identifier, to a request with a token.
     pub(crate) async fn serve(answer: impl Fn(usize) -> (u16, String) + Send + Sync + 'static) -> Self {
-        Self::start(answer, |_, placed| (200, json!({"s": "ok", "d": placed}).to_string())).await
+        let list = |asked: &Asked, _, placed: &[Value]| match asked.authorization.is_empty() {
+            true => documented(401),
+            false => (200, json!({"s": "ok", "d": placed}).to_string()),
+        };
+        Self::start(answer, list).await
     }
 
     /// As [`serve`](Self::serve); `list` returns the order list's array, given the number of orders so far.
@@ -61,12 +65,12 @@ impl OwnGateway {
         answer: impl Fn(usize) -> (u16, String) + Send + Sync + 'static,
         list: impl Fn(usize) -> (u16, String) + Send + Sync + 'static,
     ) -> Self {
-        Self::start(answer, move |number, _| list(number)).await
+        Self::start(answer, move |_, number, _| list(number)).await
     }
 
     async fn start(
         answer: impl Fn(usize) -> (u16, String) + Send + Sync + 'static,
-        list: impl Fn(usize, &[Value]) -> (u16, String) + Send + Sync + 'static,
+        list: impl Fn(&Asked, usize, &[Value]) -> (u16, String) + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base_url = format!("http://{}/v2", listener.local_addr().unwrap());
@@ -142,7 +146,7 @@ struct Conversation<A, L> {
 impl<A, L> Conversation<A, L>
 where
     A: Fn(usize) -> (u16, String),
-    L: Fn(usize, &[Value]) -> (u16, String),
+    L: Fn(&Asked, usize, &[Value]) -> (u16, String),
 {
     fn place(&self, number: usize, form: &[u8]) -> (u16, String) {
         let (status, body) = (self.answer)(number);
@@ -200,7 +204,7 @@ where
             };
             let (status, body) = match asked.is_order() {
                 true => self.place(number - 1, &form),
-                false => (self.list)(number, &self.placed.lock().unwrap()),
+                false => (self.list)(&asked, number, &self.placed.lock().unwrap()),
             };
             let date =
                 self.dated.lock().unwrap().map(|by| httpdate::fmt_http_date(WallClock::system().now() + by));

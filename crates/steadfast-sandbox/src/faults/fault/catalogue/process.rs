@@ -191,7 +191,7 @@ pub(super) const ITEMS: &[Item] = &[
         "a shutdown with a queue",
         &[Cover::Test(
             "crates/steadfast-dedup/tests/it/callers.rs",
-            "k8_what_is_in_the_queue_holds_up_no_shutdown_and_is_looked_for_or_never_leaves",
+            "k8_a_shutdown_waits_for_calls_in_the_queue",
         )],
     ),
     ("M1", "logs of every crate at TRACE", &[Cover::Test(SECRETS, "a_trace_of_everything_holds_no_secret")]),
