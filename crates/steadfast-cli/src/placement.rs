@@ -1,8 +1,8 @@
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{Extensions, HeaderName, HeaderValue, StatusCode};
 use http_body_util::BodyExt;
 use steadfast::{
     Client, Error, ErrorKind, Operation, OrderRequest, Outcome,
-    auth::{AuthError, AuthErrorKind},
+    auth::{AuthError, AuthErrorKind, Unrenewed},
     dedup::{OrderRefused, Reason, Resolution, Unresolved},
     ext::{IntentId, Stamp},
     retry::AttemptTrail,
@@ -31,7 +31,8 @@ pub(crate) enum Placement {
     /// text.
     NotObserved { said: Option<String> },
     /// The outcome is not known, for this reason. `candidates` are orders that it may be, `said` is the service's text.
-    Unresolved { reason: &'static str, candidates: Vec<String>, said: Option<String> },
+    /// `why` is set if the order was turned away for a cause that the next ones would meet as well.
+    Unresolved { reason: &'static str, candidates: Vec<String>, why: Option<Hindrance>, said: Option<String> },
 }
 
 /// Why an order was not looked at, although nothing is wrong with it.
@@ -132,7 +133,7 @@ async fn send(client: &Client, name: &str, order: &OrderRequest, tell: Tell) -> 
     // The layers have handled an answer that broke off; here the body is only a text.
     let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     if let Some(unresolved) = head.extensions.get::<Unresolved>() {
-        return Ok(Placement::in_doubt(unresolved, said(head.status, &body)));
+        return Ok(Placement::in_doubt(unresolved, said(head.status, &body)).refused_token(&head.extensions));
     }
     let is_unknown = Outcome::of(&head.extensions).is_some_and(Outcome::is_unknown);
     Ok(match PlacedOrder::parse(&body) {
@@ -165,20 +166,35 @@ impl Placement {
             Reason::NotObserved => Self::NotObserved { said },
             reason => {
                 let candidates = unresolved.candidates.clone();
-                Self::Unresolved { reason: reason.as_str(), candidates, said }
+                Self::Unresolved { reason: reason.as_str(), candidates, why: None, said }
             }
         }
     }
 
     /// Returns an order in doubt without candidates.
     pub(crate) fn unresolved(reason: &'static str, said: Option<String>) -> Self {
-        Self::Unresolved { reason, candidates: Vec::new(), said }
+        Self::Unresolved { reason, candidates: Vec::new(), why: None, said }
     }
 
-    /// Returns why the order was not looked at, if that is the case.
+    /// Notes in an order in doubt that its token is dead: the service answered 401 without a renewal after it, and no
+    /// list could be read either. One that can be read speaks for the token.
+    fn refused_token(self, answered: &Extensions) -> Self {
+        let is_dead = answered.get::<Unrenewed>().is_some();
+        match self {
+            Self::Unresolved { reason, candidates, said, .. }
+                if is_dead && reason == Reason::Unverifiable.as_str() =>
+            {
+                Self::Unresolved { reason, candidates, why: Some(Hindrance::Login), said }
+            }
+            placement => placement,
+        }
+    }
+
+    /// Returns why the order was not looked at, if that is known.
     pub(crate) fn hindrance(&self) -> Option<Hindrance> {
         match self {
             Self::NotExecuted { why, .. } | Self::NotSent { why, .. } => Some(*why),
+            Self::Unresolved { why, .. } => *why,
             _ => None,
         }
     }

@@ -101,7 +101,7 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
         let kept = where_kept(&counts, is_rehearsal, journal.as_deref(), is_put);
         print_note(format_args!("steadfast: results cannot be written: {error}; {kept}"));
     }
-    sum_up(&counts, &events, replay.stop, journal.as_deref());
+    sum_up(&counts, &events, (replay.stop, replay.ended_by), journal.as_deref());
     let last = last_line(&counts, &events, replay.leftovers);
     if is_rehearsal {
         print_note(format_args!("in the own sandbox: {last}"));

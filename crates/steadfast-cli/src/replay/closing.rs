@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{result::Counts, run::Stop};
-use crate::{events::EventCounts, exit::print_note, journal::way_out};
+use crate::{events::EventCounts, exit::print_note, journal::way_out, placement::Hindrance};
 
 /// Says what was sent and which files record it, in case results are lost.
 pub(super) fn where_kept(
@@ -51,8 +51,13 @@ pub(super) fn last_line(counts: &Counts, events: &EventCounts, leftovers: usize)
     line
 }
 
-/// Prints details for the counts of the last line.
-pub(super) fn sum_up(counts: &Counts, events: &EventCounts, stop: Stop, journal: Option<&Path>) {
+/// Prints details for the counts of the last line. `ended_by` is the cause that ended the run early, if there was one.
+pub(super) fn sum_up(
+    counts: &Counts,
+    events: &EventCounts,
+    (stop, ended_by): (Stop, Option<Hindrance>),
+    journal: Option<&Path>,
+) {
     if let Some(journal) = journal.filter(|_| counts.unresolved + counts.not_observed > 0) {
         print_note(way_out(journal));
     }
@@ -61,6 +66,12 @@ pub(super) fn sum_up(counts: &Counts, events: &EventCounts, stop: Stop, journal:
             format!(": see `steadfast orders unresolved --journal {}`", journal.display())
         });
         print_note(format_args!("interrupted; orders may be in doubt{look}"));
+    }
+    if let Some(why) = ended_by.filter(|_| counts.not_sent > 0) {
+        print_note(format_args!(
+            "ended early: {}; the next run places the rows that were not sent",
+            reason_of(why)
+        ));
     }
     for (what, count) in [
         ("bad rows, which are no orders", counts.bad),
@@ -79,6 +90,15 @@ pub(super) fn sum_up(counts: &Counts, events: &EventCounts, stop: Stop, journal:
         if count > 0 {
             print_note(format_args!("{what}: {count}"));
         }
+    }
+}
+
+/// Explains why rows were not sent.
+pub(super) fn reason_of(why: Hindrance) -> &'static str {
+    match why {
+        Hindrance::Login => "there is no token that the service accepts",
+        Hindrance::Latched => "logins are latched, so that the account is not locked",
+        _ => "interrupted before it left",
     }
 }
 

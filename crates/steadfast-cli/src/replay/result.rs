@@ -117,7 +117,7 @@ impl<W: Write> Results<W> {
                 why = with_said("looked for and not there", said.as_deref());
                 Record { status: "not observed", msg: &why, ..row }
             }
-            Placement::Unresolved { reason, candidates, said } => {
+            Placement::Unresolved { reason, candidates, said, .. } => {
                 self.counts.unresolved += 1;
                 why = with_said(
                     &(with_candidates(told(reason), candidates) + way_out(reason)),

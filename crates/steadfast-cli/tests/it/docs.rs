@@ -239,8 +239,8 @@ async fn page() -> String {
          orders that an earlier run had sent; behind them stands each other count that is not 0: `unconfirmed` (placed \
          rows that are in no list that could be read), `not observed`, `not executed`, `not sent`, `bad`, `in doubt of an earlier run` and `events`. Lines before it say more. That of a rehearsal is \
          `REHEARSAL: nothing was sent to the real service`.\n\nA token that the service refuses for good ends the run: the \
-         rows that are left are `not sent`, and the exit code is 3. SIGHUP and SIGTERM are as Ctrl-C; SIGHUP is not, where the \
-         command was started by `nohup`.\n",
+         rows that are left are `not sent`, and the exit code is 3, or 6 where no list could be read with it either, so that \
+         orders are in doubt. SIGHUP and SIGTERM are as Ctrl-C; SIGHUP is not, where the command was started by `nohup`.\n",
     );
     page.push_str(JOURNALS);
     page

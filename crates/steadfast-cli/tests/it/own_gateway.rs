@@ -68,6 +68,18 @@ impl OwnGateway {
         Self::start(answer, move |_, number, _| list(number)).await
     }
 
+    /// As [`serve`](Self::serve); the order list is answered with 401 as soon as more than `lives` orders have arrived.
+    pub(crate) async fn revoking(
+        answer: impl Fn(usize) -> (u16, String) + Send + Sync + 'static,
+        lives: usize,
+    ) -> Self {
+        let list = move |_: &Asked, number, placed: &[Value]| match number > lives {
+            true => documented(401),
+            false => (200, json!({"s": "ok", "d": placed}).to_string()),
+        };
+        Self::start(answer, list).await
+    }
+
     async fn start(
         answer: impl Fn(usize) -> (u16, String) + Send + Sync + 'static,
         list: impl Fn(&Asked, usize, &[Value]) -> (u16, String) + Send + Sync + 'static,

@@ -145,7 +145,8 @@ fn c03_a_row_in_doubt_names_the_orders_that_it_may_be() {
     let mut results = Results::new(&mut text, false).unwrap();
     let candidates = vec!["260000000001".to_owned(), "260000000002".to_owned()];
     let said = Some("504".to_owned());
-    results.ended(2, &Placement::Unresolved { reason: "no_baseline", candidates, said }, false).unwrap();
+    let placement = Placement::Unresolved { reason: "no_baseline", candidates, why: None, said };
+    results.ended(2, &placement, false).unwrap();
     drop(results);
     let text = String::from_utf8(text).unwrap();
     assert!(text.contains("; it may be 260000000001, 260000000002; once you have found it"), "{text}");

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::{Replay, Stop};
 use crate::{
     placement::{Hindrance, Placement},
-    replay::{known, name, row::Row},
+    replay::{closing::reason_of, known, name, row::Row},
 };
 
 const TOKEN_REFUSED: &str =
@@ -79,10 +79,10 @@ impl Replay {
                 Placement::NotExecuted { why: self.ended_by.unwrap_or(Hindrance::Interrupted), msg }
             }
             // The verdict does not say why the list could not be read.
-            Placement::Unresolved { reason, candidates, said: None } => {
+            Placement::Unresolved { reason, candidates, why, said: None } => {
                 let is_refused = self.client.tokens().status().phase == TokenPhase::Suspect;
                 let said = is_refused.then(|| TOKEN_REFUSED.to_owned());
-                Placement::Unresolved { reason, candidates, said }
+                Placement::Unresolved { reason, candidates, why, said }
             }
             placement => placement,
         }
@@ -148,14 +148,5 @@ impl Replay {
             }
             _ => self.before.contains(name),
         }
-    }
-}
-
-/// Explains why rows were not sent.
-fn reason_of(why: Hindrance) -> &'static str {
-    match why {
-        Hindrance::Login => "there is no token that the service accepts",
-        Hindrance::Latched => "logins are latched, so that the account is not locked",
-        _ => "interrupted before it left",
     }
 }
