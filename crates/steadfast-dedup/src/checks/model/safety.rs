@@ -162,7 +162,8 @@ fn answers_that_forbid_a_resend_place_nothing_twice_and_hide_nothing() {
 fn what_no_record_tells_apart_is_nobodys() {
     let mixed = Model { mixed: true, ..SMALL };
     assert_safe(Model { attempts: 1, ..mixed });
-    assert_safe_in_depth(mixed);
+    // Thirty million states: half the time of all models.
+    assert_safe_at_length(mixed);
     assert_safe_at_length(Model { refusals: true, ..mixed });
     assert_safe_at_length(Model { crashes: 1, lossy: true, ..mixed });
     assert_safe_at_length(Model { intents: 3, attempts: 1, ..mixed });
