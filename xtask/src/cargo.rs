@@ -4,12 +4,6 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Result, ensure};
-
-use crate::report::Tally;
-use crate::runner;
-use crate::workspace::Workspace;
-
 /// Finds the workspace root: the folder above this crate.
 ///
 /// Cargo says where the crate is at run time; the place it was compiled in serves a binary started by hand.
@@ -50,32 +44,6 @@ pub(crate) fn has_subcommand(root: &Path, name: &str) -> bool {
     let mut probe = cargo(root);
     probe.args([name, "--version"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     probe.status().is_ok_and(|status| status.success())
-}
-
-/// A cargo subcommand that we install ourselves, of one version: the same code then has the same mutants.
-pub(crate) struct CargoTool {
-    pub(crate) name: &'static str,
-    pub(crate) version: &'static str,
-}
-
-impl CargoTool {
-    /// The program's path. It is installed below the target folder if it is not there.
-    pub(crate) fn ready(&self, workspace: &Workspace) -> Result<PathBuf> {
-        let Self { name, version } = self;
-        let tools = workspace.target.join("tools");
-        let root = tools.join(format!("{name}-{version}"));
-        let program = root.join("bin").join(name);
-        if !program.is_file() {
-            let mut install = cargo(&workspace.root);
-            // They wait for compilers most of the time; without optimisation they are there in half the time.
-            install.args(["install", name, "--version", version, "--locked", "--debug", "--root"]).arg(&root);
-            // Its own build must not meet the flags of ours.
-            install.env_remove("RUSTFLAGS").env("CARGO_TARGET_DIR", tools.join("target"));
-            let report = runner::check(&mut install, None, runner::echo)?;
-            ensure!(report.tally == Tally::SUCCESS, "{name} {version} could not be installed");
-        }
-        Ok(program)
-    }
 }
 
 /// The committed state of our crates, and whether the working tree differs from it; `None` outside a clone.

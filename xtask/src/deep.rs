@@ -14,6 +14,7 @@ use anyhow::{Context as _, Result, ensure};
 use self::names::{Named, SINKS};
 use self::table::TABLE;
 use crate::cargo::cargo;
+use crate::console;
 use crate::figures::{Figures, Measured};
 use crate::planted::{self, Tree};
 use crate::programs::{Part, Programs, Site};
@@ -22,7 +23,6 @@ use crate::runner::{self, echo};
 use crate::summary::{Row, Summary};
 use crate::tidy::Repository;
 use crate::workspace::Workspace;
-use crate::{console, mutants};
 
 /// Cases for each property; the plain tests run proptest's own default.
 const CASES: &str = "10000";
@@ -55,8 +55,6 @@ enum What {
     Schedules,
     /// The simulator, which judges itself.
     Simulation(&'static str),
-    /// A sample of mutants; those that do not fit into the stage's time are left out.
-    Mutants,
     /// Every planted bug, in a copy of the sources.
     Planted,
     /// Counts that no busy machine changes, against their ceilings.
@@ -225,7 +223,6 @@ impl Deep {
                 let mut command = programs.simulator(&workspace.root)?;
                 runner::check(command.args(words.split_whitespace()), limit, each)
             }
-            What::Mutants => Ok(Report::of_tests(mutants::sample(workspace, limit, each)?, None)),
             What::Planted => planted::check_all(workspace, each),
             What::Costs => {
                 let mut command = cargo(&workspace.root);

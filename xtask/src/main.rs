@@ -9,7 +9,6 @@ mod console;
 mod deep;
 mod evidence;
 mod figures;
-mod mutants;
 mod plain;
 mod planted;
 mod process;
@@ -69,8 +68,6 @@ enum Verb {
     },
     Evidence(evidence::Args),
     Planted(planted::Args),
-    /// A fixed sample of small changes to our own code, which its tests have to notice.
-    Mutants,
 }
 
 fn main() -> ExitCode {
@@ -103,7 +100,6 @@ fn run(verb: Verb) -> Result<Tally> {
         Verb::Ci { deep: true } => return prove(&workspace),
         Verb::Evidence(args) => return evidence::run(&workspace, &args),
         Verb::Planted(args) => return planted::run(&workspace, &args),
-        Verb::Mutants => return mutants::sample(&workspace, None, runner::echo),
     };
     console::say(format_args!("\n{summary}"));
     tell(&summary.failures());
@@ -158,12 +154,12 @@ mod tests {
         let is_understood =
             |line: &str| Line::try_parse_from(["xtask"].into_iter().chain(line.split(' '))).is_ok();
         let good = "test --install; ci; ci --deep; bench --json limiter; sim --help; planted --only no-settle --json; \
-            evidence --only F7 --planted no-settle; mutants";
+            evidence --only F7 --planted no-settle";
         for line in good.split("; ") {
             assert!(is_understood(line), "{line}");
         }
         let bad = "release; ci --install; tidy now; planted --only no-such-bug; evidence --only F99; \
-            evidence --planted no-settle; mutants steadfast-limit";
+            evidence --planted no-settle";
         for line in bad.split("; ") {
             assert!(!is_understood(line), "{line}");
         }

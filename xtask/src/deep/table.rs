@@ -4,7 +4,7 @@
 //! Seeds that are known to break a promise, and are not mended yet, stand in `docs/evidence.md`; the ranges end before them.
 
 use super::Deep;
-use super::What::{Corpora, Costs, Mutants, Planted, Properties, Schedules, Secrets, Simulation, Tests};
+use super::What::{Corpora, Costs, Planted, Properties, Schedules, Secrets, Simulation, Tests};
 
 pub(super) const TABLE: &[Deep] = &[
     // These take longest, and run beside those that compute. The README's main jobs are judged by what the sandboxes have in
@@ -67,7 +67,6 @@ pub(super) const TABLE: &[Deep] = &[
         ),
     ),
     Deep::new("planted", "planted bugs", 30, Planted),
-    Deep::new("mutants", "a sample of mutants", 6, Mutants),
     Deep::new("costs", "instructions and allocations", 15, Costs),
     // Its floor is the target only in an optimised build.
     Deep::new("throughput", "sandbox throughput", 10, Tests("steadfast-sandbox", "gateway", "throughput::"))
