@@ -166,7 +166,10 @@ async fn verify(args: Verify) -> Result<(), Failed> {
         (client.recovered().map_err(Failed::error)?.len(), Settings::default().verification_bound());
     if count > 0 {
         // Not yet resolved, so there is no result to show.
-        print_note(format_args!("looking for orders in doubt: {count}; this may take {} s", bound.as_secs()));
+        print_note(format_args!(
+            "looking for orders in doubt: {count}; this may take {} s, and a last look about 20 s more",
+            bound.as_secs()
+        ));
     }
     let mut events = client.tracker().events();
     let orders = client.recover().await.map_err(Failed::unavailable)?;

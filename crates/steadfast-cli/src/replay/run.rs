@@ -243,7 +243,11 @@ impl Replay {
                     self.interrupt();
                     quiet = Some(Instant::now() + QUIET);
                 }
-                event = events.recv() => self.take(event),
+                event = events.recv() => {
+                    self.take(event);
+                    // It may have begun or ended a search, and the last note may no longer hold.
+                    quiet = Some(Instant::now() + QUIET);
+                }
                 () = until(quiet) => {
                     quiet = None;
                     self.note_wait(0);

@@ -1,6 +1,6 @@
 //! What a run tells of events and of waiting.
 
-use std::{collections::BTreeSet, io};
+use std::{collections::BTreeSet, io, time::SystemTime};
 
 use steadfast::dedup::{OrderEvent, Settings};
 use tokio::sync::broadcast::{Receiver, error::RecvError, error::TryRecvError};
@@ -15,23 +15,7 @@ use crate::{
 impl Replay {
     /// Prints how many orders have had no result for a while, and how long that may last.
     pub(super) fn note_wait(&self, on_their_way: usize) {
-        let bound = Settings::default().verification_bound();
-        let until = httpdate::fmt_http_date(wall() + bound);
-        let (doubtful, bound) = (self.client.tracker().in_doubt(), bound.as_secs());
-        if doubtful > 0 {
-            self.note(format_args!(
-                "waiting: orders in doubt, which are looked for in the order list: {doubtful}; {bound} s at most, until {until}"
-            ));
-        } else if on_their_way > 0 {
-            self.note(format_args!(
-                "waiting: orders that wait for their turn or for an answer: {on_their_way}; an answer that is lost is looked \
-                 for, for {bound} s at most"
-            ));
-        } else {
-            self.note(format_args!(
-                "waiting: a last look for orders that the list has not shown yet; {bound} s at most, until {until}"
-            ));
-        }
+        self.note(waiting(self.client.tracker().in_doubt(), on_their_way, wall()));
     }
 
     /// Handles the events that have arrived.
@@ -93,5 +77,51 @@ impl Replay {
         }
         self.leftovers += notes.len();
         notes.iter().for_each(|note| self.note(note));
+    }
+}
+
+/// How long the last look takes, as `OrderTracker::shutdown` says: the lateness bound and 5 s, and one read of the list.
+const LAST_LOOK: &str = "about 20 s, or more where the list is slow";
+
+/// Says what the run waits for, and how long.
+fn waiting(in_doubt: usize, on_their_way: usize, now: SystemTime) -> String {
+    let bound = Settings::default().verification_bound();
+    let until = httpdate::fmt_http_date(now + bound);
+    let bound = bound.as_secs();
+    if in_doubt > 0 {
+        format!(
+            "waiting: orders in doubt, which are looked for in the order list: {in_doubt}; {bound} s at most, until {until}; \
+             then a last look, {LAST_LOOK}"
+        )
+    } else if on_their_way > 0 {
+        format!(
+            "waiting: orders that wait for their turn or for an answer: {on_their_way}; an answer that is lost is looked for, \
+             for {bound} s at most"
+        )
+    } else {
+        // What the last look contradicts is in doubt from then on, with the whole bound.
+        format!(
+            "waiting: a last look for orders that the list has not shown yet; {LAST_LOOK}; one that it contradicts is \
+             looked for after that, for {bound} s at most"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: it promised the end in 105 s. An acknowledged order that two lists lacked was looked for from then on,
+    /// and the run ended after 123 s.
+    #[test]
+    fn the_wait_for_the_last_look_does_not_include_the_search_after_it() {
+        let said = waiting(0, 0, SystemTime::UNIX_EPOCH);
+        assert!(said.contains("about 20 s") && said.contains("after that, for 105 s"), "{said}");
+        assert!(!said.contains("until "), "{said}");
+        let said = waiting(1, 3, SystemTime::UNIX_EPOCH);
+        assert!(
+            said.contains("105 s at most, until Thu, 01 Jan 1970 00:01:45 GMT; then a last look"),
+            "{said}"
+        );
     }
 }
