@@ -22,9 +22,11 @@ use crate::{
 
 /// Prints what a run continues from, before anything is sent.
 pub(super) fn announce(journal: &Path) -> Result<(), Failed> {
-    let (new, what) = match holds_rows(journal)? {
-        true => ("", "what it holds is not sent again"),
-        false => ("new ", "every order is sent"),
+    let is_new = begun_in(Some(journal)).is_empty();
+    let (new, what) = match (holds_rows(journal)?, is_new) {
+        (true, _) => ("", "what it holds is not sent again, except orders that were refused for good"),
+        (false, true) => ("new ", "every order is sent"),
+        (false, false) => ("", "all orders that it holds were refused for good, and every order is sent"),
     };
     print_note(format_args!("{new}journal {}: {what}", journal.display()));
     Ok(())
