@@ -5,7 +5,10 @@ mod progress;
 
 use serde::Serialize;
 use steadfast::{
-    auth::{AuthError, AuthErrorKind, FileStore, LoginFailure, Status, Summary, TokenSource, TokenStore},
+    auth::{
+        AuthError, AuthErrorKind, FileStore, LoginFailure, Status, Summary, TokenSource, TokenStore,
+        UnknownEnds,
+    },
     call::{causes, one_line},
 };
 
@@ -21,7 +24,7 @@ use crate::{
     reach::reach,
     signal::interrupted,
     stdout::{self, print_line},
-    summary::{MANY_SESSIONS, recent_sessions},
+    summary::{MANY_SESSIONS, recent_sessions, unknown_ends},
 };
 
 #[derive(clap::Args)]
@@ -155,7 +158,9 @@ fn failed(error: &AuthError, summary: Option<&Summary>) -> Failed {
     let mut next: Option<&(dyn std::error::Error + 'static)> = std::error::Error::source(error);
     while let Some(cause) = next {
         text.push_str(": ");
-        text.push_str(&cause.to_string());
+        // The error has the time for this process. The next one goes by the store.
+        let stored = summary.filter(|_| cause.is::<UnknownEnds>()).and_then(unknown_ends);
+        text.push_str(&stored.unwrap_or_else(|| cause.to_string()));
         rate_limited |= matches!(cause.downcast_ref(), Some(LoginFailure::RateLimited { .. }));
         no_code |= matches!(cause.downcast_ref(), Some(LoginFailure::NoCode(_)));
         refused |= matches!(cause.downcast_ref(), Some(LoginFailure::Refused));

@@ -8,6 +8,7 @@ use tokio::{
 
 use crate::{
     account::{User, code, stderr, stdout, totp},
+    own_gateway::{OwnGateway, documented},
     readme::exchange,
 };
 
@@ -157,6 +158,30 @@ async fn t23_a_revoked_token_is_named_and_is_no_login() {
     assert!(log_in().await.0.starts_with("logged in until"));
     assert_eq!(user.logins().await, (3, 0));
     assert!(stdout(&run(&["doctor"]).await).contains("fine      token     is accepted"));
+}
+
+/// Regression: it named a time a quarter of an hour later, and the next login left after half a minute.
+#[tokio::test]
+async fn t21_a_login_that_was_denied_names_the_time_of_the_next_one() {
+    let gateway = OwnGateway::with_answers(|_| documented(403), |_| documented(403)).await;
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("auth.json");
+    let run = async |args: &[&str]| {
+        let mut command = gateway.command(args);
+        command.env_remove("STEADFAST_ACCESS_TOKEN").env("STEADFAST_STORE", &store);
+        command.env("STEADFAST_CLIENT_ID", "C1").env("STEADFAST_PASSWORD", "p-0123456789");
+        command.env("STEADFAST_OTP_COMMAND", "echo 123456").output().await.unwrap()
+    };
+    let next = |said: &str| {
+        let (_, next) = said.split_once("the next may leave at ").unwrap_or_else(|| panic!("{said}"));
+        next.split_once(" GMT").unwrap().0.to_owned()
+    };
+    let denied = run(&["login", "--flow", "otp"]).await;
+    assert_eq!(code(&denied), 3, "{}", stderr(&denied));
+    let status = run(&["auth", "status"]).await;
+    assert_eq!(next(&stderr(&denied)), next(&stdout(&status)));
+    let held_back = run(&["login", "--flow", "otp"]).await;
+    assert_eq!(next(&stderr(&denied)), next(&stderr(&held_back)));
 }
 
 async fn post(authority: &str, path: &str, kind: &str, body: &str) -> String {
