@@ -2,24 +2,26 @@
 
 mod causes;
 mod finding;
+mod token;
 
 use std::net::UdpSocket;
 
-use secrecy::SecretString;
 use serde::Serialize;
 use steadfast::{
-    BoxError, Transport,
-    auth::{BrowserLogin, Cause, CodeSource, FileStore, Stored, Summary, TokenSource, TokenStore},
+    Transport,
+    auth::{BrowserLogin, Cause, CodeSource, FileStore, Summary, TokenStore},
 };
 
 use self::{
-    causes::{FAR_MS, causes, clock},
+    causes::clock,
     finding::{Finding, Findings},
+    token::Tried,
 };
 use crate::{
     account::{self, Account, store_failed},
     exit::Failed,
-    probe::{Probe, Probed},
+    limits::Limits,
+    probe::Probe,
     secret::find,
     signal::interrupted,
     stdout::print_line,
@@ -58,6 +60,7 @@ async fn examine(args: Args) -> Result<(), Failed> {
     findings.fine("base_url", &account.base);
     findings.fine("api_key", "can stand in a header");
     let summary = store(&account, &mut findings).await;
+    limits(&account, &mut findings);
     redirect(&account, &mut findings).await;
     address(&account, &mut findings);
     let causes = service(&account, summary, &mut findings).await?;
@@ -120,6 +123,18 @@ async fn store(account: &Account, findings: &mut Findings) -> Result<Option<Summ
         few => findings.fine("sessions", format_args!("{few} of 10 in 24 hours")),
     }
     Ok(Some(summary))
+}
+
+/// Names the file in which the verbs of this account tell each other what they have spent.
+fn limits(account: &Account, findings: &mut Findings) {
+    match Limits::of(account).path() {
+        Some(path) => {
+            findings.fine("limits", format_args!("spent requests are counted in {}", path.display()))
+        }
+        None => {
+            findings.doubtful("limits", "each command counts by itself, because the store cannot be used")
+        }
+    }
 }
 
 /// The store cannot be used.
@@ -194,102 +209,10 @@ async fn service(
         status => findings.doubtful("service", format_args!("{status} where 401 was expected")),
     }
     let offset = clock(&bare, findings);
-    if let Some(token) = find("ACCESS_TOKEN").await? {
-        return given(&probe, account, token, (&bare, offset), findings).await;
-    }
-    let Ok(summary) = summary else {
-        findings.doubtful("token", "not looked at, because the store cannot be used");
-        return Ok(Vec::new());
-    };
-    let Some(summary) = summary.filter(|summary| summary.issued_at.is_some()) else {
-        findings.doubtful("token", "none; see `steadfast login --help`");
-        return Ok(Vec::new());
-    };
-    if summary.is_refused {
-        findings.bad("token", refused(&summary));
-        return Ok(causes(&summary, offset));
-    }
-    let with_token = match with_token(&probe, account).await {
-        Ok(answer) => answer,
-        Err(failed) => {
-            findings.bad("token", failed);
-            return Ok(Vec::new());
-        }
-    };
-    match with_token.map(|probed| probed.status) {
-        Ok(200) if wants_credentials(&bare) => findings.fine("token", "is accepted"),
-        Ok(401) => {
-            findings.bad("token", refused(&summary));
-            return Ok(causes(&summary, offset));
-        }
-        Ok(403) => findings
-            .bad("token", "403: is known, and this machine's address or the app's segments are not admitted"),
-        Ok(status) => findings.doubtful("token", format_args!("{status}: the answer says nothing of it")),
-        Err(error) => findings.doubtful("token", format_args!("no answer: {}", chain(&*error))),
-    }
-    Ok(Vec::new())
-}
-
-/// True if it was refused without a token. Otherwise another program answers, such as a network's page for a login, and
-/// a 200 to the token says nothing.
-fn wants_credentials(bare: &Probed) -> bool {
-    bare.status == 401
-}
-
-/// Probes the service with the token of the environment, which every verb uses instead of the stored one.
-async fn given(
-    probe: &Probe,
-    account: &Account,
-    token: SecretString,
-    (bare, offset): (&Probed, Option<i64>),
-    findings: &mut Findings,
-) -> Result<Vec<Cause>, Failed> {
-    const USED: &str = "the one of STEADFAST_ACCESS_TOKEN is used, and not the store's";
-    let source = match TokenSource::fixed(account.api_key.clone(), token) {
-        Ok(source) => source,
-        Err(error) => {
-            findings.bad("token", format_args!("{USED}: {error}"));
-            return Ok(Vec::new());
-        }
-    };
-    match probe.with_token(&source).await?.map(|probed| probed.status) {
-        Ok(200) if wants_credentials(bare) => findings.fine("token", format_args!("{USED}: is accepted")),
-        Ok(401) => {
-            findings.bad("token", format_args!("{USED}: 401: is refused"));
-            let mut causes = vec![Cause::Ended, Cause::IpNotWhitelisted, Cause::ApiKey];
-            if let Some(offset_ms) = offset.filter(|offset| offset.abs() >= FAR_MS) {
-                causes.push(Cause::Clock { offset_ms });
-            }
-            return Ok(causes);
-        }
-        Ok(403) => findings.bad(
-            "token",
-            format_args!(
-                "{USED}: 403: is known, and this machine's address or the app's segments are not admitted"
-            ),
-        ),
-        Ok(status) => {
-            findings.doubtful("token", format_args!("{USED}: {status}: the answer says nothing of it"))
-        }
-        Err(error) => findings.doubtful("token", format_args!("{USED}: no answer: {}", chain(&*error))),
-    }
-    Ok(Vec::new())
-}
-
-/// Probes the service with the stored token.
-async fn with_token(probe: &Probe, account: &Account) -> Result<Result<Probed, BoxError>, Failed> {
-    let login = Stored::new(account.identity());
-    let source = TokenSource::builder(account.api_key.clone(), login).store(account.store()?).build();
-    source.restore().await.map_err(store_failed)?;
-    probe.with_token(&source).await
-}
-
-/// Describes a token that the service answers with 401.
-fn refused(summary: &Summary) -> &'static str {
-    if summary.has_worked {
-        "401: is refused, and was accepted before: the session was ended elsewhere; see `steadfast login`"
-    } else {
-        "401: is refused, and has not been accepted yet"
+    let tried = Tried { probe: &probe, account, is_refused_without: bare.status == 401, offset };
+    match find("ACCESS_TOKEN").await? {
+        Some(token) => tried.given(token, findings).await,
+        None => tried.stored(summary, findings).await,
     }
 }
 

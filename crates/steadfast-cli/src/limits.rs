@@ -1,6 +1,6 @@
 //! The limits that all verbs of an account share.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use steadfast::limit::{self, ColdStart, InvalidLimiter, ZoneLimiter};
 
@@ -20,6 +20,11 @@ impl Limits {
     pub(crate) fn of(account: &Account) -> Self {
         // A given token needs no store, so a store that cannot be used is no reason to fail.
         Self(account.store().ok().map(|store| beside(store.path(), ".limits")))
+    }
+
+    /// Returns the file; `None` if the account has no store that can be used.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.0.as_deref()
     }
 
     /// Returns limits that begin with what other verbs have spent. `None`, after a note, if another program holds the

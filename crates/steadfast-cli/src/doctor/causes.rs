@@ -6,7 +6,7 @@ use crate::{probe::Probed, summary::recent_sessions};
 /// A clock this far off makes one-time codes fail occasionally.
 const SKEW_MS: i64 = 2_000;
 /// A clock this far off makes them fail.
-pub(super) const FAR_MS: i64 = 30_000;
+const FAR_MS: i64 = 30_000;
 
 /// Judges how far this machine's clock is off the service's, and returns that, if the service tells the time.
 pub(super) fn clock(probed: &Probed, findings: &mut Findings) -> Option<i64> {
@@ -36,9 +36,19 @@ pub(super) fn causes(summary: &Summary, offset: Option<i64>) -> Vec<Cause> {
         return causes;
     }
     causes.extend([Cause::IpNotWhitelisted, Cause::ApiKey, Cause::Ended]);
-    if let Some(offset_ms) = offset.filter(|offset| offset.abs() >= FAR_MS) {
-        causes.push(Cause::Clock { offset_ms });
-    }
+    causes.extend(far(offset));
     causes.push(Cause::HeaderChanged);
     causes
+}
+
+/// Lists why a token of the environment may be refused, the most likely cause first.
+pub(super) fn causes_of_given(offset: Option<i64>) -> Vec<Cause> {
+    let mut causes = vec![Cause::Ended, Cause::IpNotWhitelisted, Cause::ApiKey];
+    causes.extend(far(offset));
+    causes
+}
+
+/// Returns the clock as a cause, if it is far off.
+fn far(offset: Option<i64>) -> Option<Cause> {
+    offset.filter(|offset| offset.abs() >= FAR_MS).map(|offset_ms| Cause::Clock { offset_ms })
 }

@@ -98,8 +98,18 @@ async fn the_doctor_says_what_is_fine_and_ranks_the_causes_of_a_401() {
         fine["findings"].as_array().unwrap().iter().map(|f| f["subject"].as_str().unwrap()).collect();
     assert_eq!(
         subjects,
-        ["base_url", "api_key", "store", "logins", "sessions", "address", "service", "clock", "token"]
+        [
+            "base_url", "api_key", "store", "logins", "sessions", "limits", "address", "service", "clock",
+            "token"
+        ]
     );
+
+    let detail = |subject: &str| {
+        let found = fine["findings"].as_array().unwrap().iter().find(|f| f["subject"] == subject);
+        found.unwrap()["detail"].as_str().unwrap().to_owned()
+    };
+    let store = detail("store").strip_suffix(", its owner's alone").unwrap().to_owned();
+    assert_eq!(detail("limits"), format!("spent requests are counted in {store}.limits"));
 
     let admin = user.sandbox.fact("admin_url").strip_prefix("http://").unwrap();
     post(admin, "/tokens/revoke", "application/json", "{}").await;
