@@ -9,9 +9,10 @@
 //! Exactly once is impossible: until the client decides, a lost request looks the same as one that is applied later.
 //! Without a server that knows the client's own ids, no client can promise it. The guarantee is:
 //!
-//! - *At most once*, always, with [`ResendPolicy::Never`].
-//! - *At most once* otherwise, as long as an order appears no later than the
-//!   [lateness bound](Settings::lateness) says.
+//! - With [`ResendPolicy::Never`] an order in doubt is never sent again. A repeat after a documented 401 or 429 is no
+//!   resend: such an order was not executed, and a list that is read a second later does not show it.
+//! - Otherwise an order in doubt is sent again *at most once*. No second order exists as long as an order appears no
+//!   later than the [lateness bound](Settings::lateness) says.
 //!
 //! In an [exclusive](AccountMode::Exclusive) account any order that breaks the bound is noticed afterwards and
 //! reported as an [`OrderEvent`], without a request by the caller.
@@ -28,6 +29,8 @@
 //! | A3 | the whole list is complete and drops nothing during a day | noticed as soon as an order is gone: no resends in that session |
 //! | A4 | our own order is at least similar to what was asked for | a resend may double it; in an exclusive account any new order without an owner vetoes an absence until a list has shown the instrument under its own name, and nothing is sent again once an acknowledged order is listed under another one; [`Settings::conservative`] insists on having recognised one |
 //! | A5 | no one else places an equal order in the account | theirs may be taken for ours, and ours is then missing; never a duplicate. [`AccountMode::Shared`] claims nothing |
+//! | A6 | the `Date` of the service's answers is right to within ten minutes when a process begins | orders are assigned to another day, and under their names may be sent again; [`OrderEvent::ClockStepped`] reports it. With [`Settings::refuse_disputed_day`] no order leaves |
+//! | A7 | an order that was answered with 401 or 429 was not executed, or is in a list that is read a second later | it is sent again and exists twice, also with [`ResendPolicy::Never`]; [`OrderEvent::RefusedButPlaced`] reports it |
 //!
 //! The true lateness of orders is measured: [`Tally::visibility_lag`] holds every observed lag, and
 //! [`LagHistogram::lateness_risk`] estimates the risk to A2 from them.

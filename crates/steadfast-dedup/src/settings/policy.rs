@@ -4,7 +4,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ResendPolicy {
-    /// Never: at most one order per intent without any assumption about lateness.
+    /// Never, so that no assumption about lateness is needed. A repeat after a documented 401 or 429 is no resend.
     Never,
     /// At most this many times: at most one order per intent as long as no order appears later than the lateness
     /// bound.
