@@ -52,7 +52,7 @@ pub enum Profile {
     ///
     /// The cost of a wrong guess is bounded: a request that only the log admits leaves while fewer than three are
     /// unanswered. So an interpolating gateway refuses three at most before the zone knows. The log is then tested
-    /// again with one request, after two minutes, then after eleven, then once an hour.
+    /// again with one request, 2 clean minutes after the first failure, 11 after the second, 61 after each further one.
     Adaptive {
         /// The burst while requests are spread.
         burst: NonZeroU32,
