@@ -39,16 +39,16 @@
 //!
 //! ```text
 //! caller
-//!   CallSpan        one span: what became of the call                         once for each call
-//!   Deadline        stamps by when                                            once for each call
-//!   Route           endpoint, zones, class; refuses what cannot be right      once for each call
-//!   Dedup           resolves orders in doubt; may ask, and send again
-//!   Retry           repeats what certainly was not executed, or only reads; 1, 2, 4, 8 s
-//!   Refresh         waits for a usable token; one shared renewal on 401; may send again, once
-//!   ---------------- every line below runs for every request on the wire ----------------
-//!   RateLimit       waits until all zones admit the request
-//!   AuthHeader      attaches the token
-//!   SendGuard       decides at the body's first poll whether an order leaves
+//!   CallSpan        one span with the call's outcome
+//!   Deadline        by when the call must be answered, and must have left
+//!   Route           endpoint, zones, lane, class; refuses invalid requests
+//!   Dedup           finds an order in doubt in the order list, before any resend
+//!   Retry           repeats what was not executed, or only reads: after 1, 2, 4, 8 s
+//!   Refresh         waits for a usable token; one shared login on 401
+//!   ------------------ below: once for every request on the wire ------------------
+//!   RateLimit       waits for all zones at once; a cancel never waits behind polls
+//!   AuthHeader      Authorization: Bearer <api_key>:<access_token>
+//!   SendGuard       the last word on whether an order leaves
 //!   Classify        what the answer proves
 //!   AttemptTimeout  ends one send that takes too long
 //!   Leaf            hyper
