@@ -1,5 +1,8 @@
 //! Journals of orders, as this command reads them, and the texts about them.
 
+#[cfg(test)]
+pub(crate) mod records;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsString,

@@ -72,40 +72,13 @@ impl Journal for NotingJournal {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use steadfast::{
-        OrderRequest,
-        dedup::{AttemptNo, IntentNo, Session, TradingDay},
-        ext::{Account, IntentId},
-    };
-
     use super::*;
+    use crate::journal::records::begun;
 
     #[test]
     fn only_the_sends_of_this_process_are_noted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("j");
-        let attempt = |intent| AttemptNo { intent: IntentNo(intent), index: 0 };
-        let begun = |intent, name| {
-            let order = OrderRequest::from_fields([
-                ("symId", "EQT_INFY_EQ_NSE"),
-                ("qty", "1"),
-                ("side", "buy"),
-                ("type", "market"),
-                ("product", "intraday"),
-                ("validity", "day"),
-            ]);
-            let (name, order) = (Some(IntentId::new(name)), Arc::new(order.unwrap()));
-            let record = Record::Begun {
-                attempt: attempt(intent),
-                session: Session::default(),
-                day: TradingDay(0),
-                name,
-                order,
-            };
-            Entry { account: Account::default(), record }
-        };
         let earlier = FileJournal::open(&path).unwrap();
         earlier.append(begun(1, "line-2"));
         drop(earlier);

@@ -174,41 +174,14 @@ pub(super) fn unknown(recovered: &[RecoveredOrder]) -> impl Iterator<Item = &Rec
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use steadfast::{
-        dedup::{Answer, AttemptNo, IntentNo, Session},
-        ext::IntentId,
-    };
+    use steadfast::dedup::Answer;
     use steadfast_call::Resend;
 
     use super::*;
-
-    fn entry(record: Record) -> Entry {
-        Entry { account: steadfast::ext::Account::default(), record }
-    }
-
-    fn begun(intent: u64, name: &str) -> Entry {
-        let order = OrderRequest::from_fields([
-            ("symId", "EQT_INFY_EQ_NSE"),
-            ("qty", "1"),
-            ("side", "buy"),
-            ("type", "market"),
-            ("product", "intraday"),
-            ("validity", "day"),
-        ]);
-        entry(Record::Begun {
-            attempt: AttemptNo { intent: IntentNo(intent), index: 0 },
-            session: Session::default(),
-            day: TradingDay(0),
-            name: Some(IntentId::new(name)),
-            order: Arc::new(order.unwrap()),
-        })
-    }
+    use crate::journal::records::{begun, entry, first};
 
     fn closed(intent: u64, outcome: Outcome) -> Entry {
-        let attempt = AttemptNo { intent: IntentNo(intent), index: 0 };
-        entry(Record::Closed { attempt, outcome, answer: Answer::Status(200) })
+        entry(Record::Closed { attempt: first(intent), outcome, answer: Answer::Status(200) })
     }
 
     #[test]
