@@ -53,6 +53,9 @@ pub(crate) const REASONS: [(&str, &str); 21] = [
     ("answer_lost", "the order may have left, and its answer is lost"),
     ("answer_not_understood", "the service answered, and not as its specification says"),
     ("interrupted", "the run was ended before the answer came, or before a list confirmed it"),
-    ("unconfirmed", "the service says that it did not execute the order, and no list has confirmed that"),
+    (
+        "refusal_unconfirmed",
+        "the service says that it did not execute the order, and no list has confirmed that",
+    ),
     ("journal_open", "the journal cannot be written or read, and holds no end of the order"),
 ];

@@ -123,7 +123,7 @@ impl Replay {
                 None => ("journal_open", &[][..]),
                 Some(Verdict::Unresolved(it)) => (it.reason.as_str(), &*it.candidates),
                 Some(_) if self.stop != Stop::Nobody => ("interrupted", &[][..]),
-                Some(_) => ("unconfirmed", &[][..]),
+                Some(_) => ("refusal_unconfirmed", &[][..]),
             };
             let written = self.results.in_doubt_after_all(line, reason, candidates);
             self.note_unwritten(written);
