@@ -96,13 +96,20 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
         let output = Output { schema_version: 1, target, counts, unconfirmed_lines, events, ground_truth };
         print_line(serde_json::to_string(&output).map_err(Failed::error)?);
     }
-    let unwritten = replay.unwritten.or(unput).or(stdout::take_failure());
+    let Replay { results, unwritten, stop, ended_by, leftovers, .. } = replay;
+    let hindrance = results.hindrances.first().copied();
+    // What it still holds is written now, so that its failure is told below and not a second time in the end.
+    drop(results);
+    let unwritten = unwritten.or(unput).or(stdout::take_failure());
+    if is_rehearsal && unwritten.as_ref().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+        return Err(Failed::unread());
+    }
     if let Some(error) = &unwritten {
         let kept = where_kept(&counts, is_rehearsal, journal.as_deref(), is_put);
         print_note(format_args!("steadfast: results cannot be written: {error}; {kept}"));
     }
-    sum_up(&counts, &events, (replay.stop, replay.ended_by), journal.as_deref());
-    let last = last_line(&counts, &events, replay.leftovers);
+    sum_up(&counts, &events, (stop, ended_by), journal.as_deref());
+    let last = last_line(&counts, &events, leftovers);
     if is_rehearsal {
         print_note(format_args!("in the own sandbox: {last}"));
         print_note("REHEARSAL: nothing was sent to the real service");
@@ -110,17 +117,17 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
         print_note(last);
     }
 
-    if counts.unresolved + counts.not_observed + replay.leftovers + events.sum() > 0 {
+    if counts.unresolved + counts.not_observed + leftovers + events.sum() > 0 {
         // An interrupted run must be checked as well.
         return Err(Failed::outcome_unknown());
     }
     if unwritten.is_some() {
         return Err(Failed::already_said());
     }
-    if replay.stop >= Stop::Halted {
+    if stop >= Stop::Halted {
         return Err(Failed::interrupted(""));
     }
-    match replay.results.hindrances.first() {
+    match hindrance {
         // The first one blocks all others.
         Some(Hindrance::Latched) => Err(Failed::latched("")),
         Some(Hindrance::Login) => Err(Failed::login_needed("")),

@@ -25,8 +25,8 @@ Data goes to standard output, everything else to standard error. `--json` prints
 `sandbox`.
 
 Exit code 0 says that the result has arrived, too. Where standard output cannot be written, the code is 1 unless it would not be 0
-anyway, and standard error says why. A reader that has gone (`| head -1`) ends a report with 141 and without a word, as the system's
-signal does with other programs. Where something was done (`login`, `auth reset`, `auth logout`, `orders rule`, `orders events
+anyway, and standard error says why. A reader that has gone (`| head -1`) ends a report or a rehearsal with 141 and without a further
+word, as the system's signal does with other programs. Where something was done (`login`, `auth reset`, `auth logout`, `orders rule`, `orders events
 --clear`, `replay`), it is 1, and what was done is said.
 
 `replay` sends nothing, and ends with 2, where the head of its results cannot be written, or standard output is closed. To this

@@ -76,6 +76,20 @@ async fn c09_a_reader_that_leaves_in_the_middle_is_told_what_was_sent() {
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(!gateway.orders().is_empty() && !stderr.contains("nothing was sent"), "{stderr}");
     assert!(stderr.contains("what was sent stands in the journal"), "{stderr}");
+    assert_eq!(stderr.matches("cannot be written").count(), 1, "{stderr}");
+}
+
+/// Regression: it ended with 1, and with two messages about a result that was wanted no longer.
+#[tokio::test]
+async fn c09_a_reader_that_leaves_a_rehearsal_ends_it_without_a_word() {
+    let (gateway, orders) = (gateway().await, orders(6));
+    let mut command = gateway.command(&["replay", orders.path(), "--sandbox", "--in-order"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdout.take().unwrap().read_exact(&mut [0]).await.unwrap();
+    let output = child.wait_with_output().await.unwrap();
+    let (_, stderr) = said(&output);
+    assert_eq!(output.status.code(), Some(141), "{stderr}");
+    assert!(!stderr.contains("cannot be written"), "{stderr}");
 }
 
 /// The rows went to a file, and only the counts were lost.
