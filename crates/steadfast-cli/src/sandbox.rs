@@ -102,10 +102,13 @@ fn build(args: &Args) -> Result<Sandbox, Failed> {
         builder = builder.fault(fault.as_str(), rate).map_err(Failed::usage)?;
     }
     if let Some(file) = &args.script {
-        let text = fs::read_to_string(file)
-            .map_err(|error| Failed::usage(format!("{}: {error}", file.display())))?;
-        builder =
-            builder.script(&text).map_err(|error| Failed::usage(format!("{}: {error}", file.display())))?;
+        let unusable = |error: &dyn std::fmt::Display| Failed::usage(format!("{}: {error}", file.display()));
+        let text = fs::read_to_string(file).map_err(|error| unusable(&error))?;
+        // One that was not saved, or was cut, would look like a service without faults.
+        if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
+            return Err(unusable(&"it holds no fault and no reading"));
+        }
+        builder = builder.script(&text).map_err(|error| unusable(&error))?;
     }
     for &(zone, kind) in &args.enforcer {
         builder = builder.enforcer(zone, kind);

@@ -42,6 +42,7 @@ async fn bad_values_are_named_and_end_with_the_code_for_usage() {
         (&["sandbox", "--interpret", "colour=red"], "no axis is named \"colour\""),
         (&["sandbox", "--interpret", "refused=maybe"], "refused is one of free, counted"),
         (&["sandbox", "--script", "no-such-file.toml"], "no-such-file.toml"),
+        (&["sandbox", "--script", "/dev/null"], "/dev/null: it holds no fault and no reading"),
         (&["sandbox", "--port", "99999"], "--port"),
         (&["sandbxo"], "sandbox"),
     ] {
