@@ -30,8 +30,8 @@ pub struct Args {
     /// Begins with a seed of the code's own, so that each state of it runs other seeds, and always the same ones.
     #[arg(long, conflicts_with_all = ["seed", "seeds", "tape"])]
     pub seeds_of_commit: bool,
-    /// Replays a tape, such as a failure leaves behind.
-    #[arg(long, value_name = "FILE", conflicts_with = "seeds")]
+    /// Replays a tape, such as a failure leaves behind, and says in words how it went.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "json"])]
     pub tape: Option<PathBuf>,
     /// Ends with the seed that completes so many orders: a million, and with `--state` never.
     #[arg(long, value_name = "N")]
