@@ -10,3 +10,4 @@ pub(crate) mod order_form;
 pub(crate) mod place_call;
 pub(crate) mod place_loop;
 pub(crate) mod service;
+pub(crate) mod shared_flow;

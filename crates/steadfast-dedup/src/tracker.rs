@@ -6,6 +6,7 @@ pub(crate) mod cached;
 pub(crate) mod halt;
 pub(crate) mod joined;
 pub(crate) mod order_tracker;
+pub(crate) mod polled_calls;
 pub(crate) mod poller;
 pub(crate) mod recovery;
 pub(crate) mod report;

@@ -1,5 +1,7 @@
 //! Makes the answers of calls whose order was in doubt.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use steadfast_call::{
@@ -8,7 +10,8 @@ use steadfast_call::{
 };
 
 use crate::{
-    error::{InDoubt, OrderRefused},
+    error::{InDoubt, NotRepeated, OrderRefused},
+    numbers::IntentNo,
     place::body::ResponseBody,
     protocol::resolution::{RESOLUTION_HEADER, Reason, Resolution, Unresolved, Verdict},
     tracker::account::Account,
@@ -58,6 +61,27 @@ pub(crate) fn in_doubt<RB>(answer: Answer<RB>, unresolved: Unresolved) -> Answer
         }
         Err(error) => Err(InDoubt::new(unresolved, error).into()),
     }
+}
+
+/// Returns the error of a call whose last send did not leave. An earlier send that the service refused did leave.
+pub(crate) fn unsent<RB>(
+    account: &Arc<Account>,
+    intent: IntentNo,
+    error: BoxError,
+    verdict: Verdict,
+) -> Answered<RB> {
+    Err(match (account.refusal(intent), verdict) {
+        (_, Verdict::Pending | Verdict::Resend) => {
+            account.abandon(intent);
+            return in_doubt(Err(error), Unresolved::new(Reason::Deadline, Vec::new()));
+        }
+        (_, Verdict::Unresolved(unresolved)) => return in_doubt(Err(error), unresolved),
+        (Some((_, false)), _) => {
+            return in_doubt(Err(error), Unresolved::new(Reason::Deadline, Vec::new()));
+        }
+        (Some((status, true)), _) => Failure::unexecuted(NotRepeated::new(status, error)).into(),
+        (None, _) => error,
+    })
 }
 
 /// Makes the answer that the service would have given.

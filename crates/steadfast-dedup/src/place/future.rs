@@ -1,5 +1,5 @@
 use std::{
-    fmt, mem,
+    fmt,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -13,13 +13,14 @@ use steadfast_call::BoxError;
 use tower_service::Service;
 
 use crate::{
-    place::{answer::Answered, body::ResponseBody, observe::Listener},
-    tracker::{sync::Tasks, ticket::Ticket},
+    place::{
+        answer::Answered,
+        body::ResponseBody,
+        observe::Listener,
+        shared_flow::{Flow, SharedFlow},
+    },
+    tracker::{polled_calls::PolledCall, ticket::Ticket},
 };
-
-/// The boxed future of an order's call. When the caller drops it, the rest moves to a task, and only a boxed future
-/// can be moved after a poll.
-type Flow<RB> = Pin<Box<dyn Future<Output = Answered<RB>> + Send>>;
 
 pin_project! {
     /// The future of a [`Dedup`](crate::Dedup).
@@ -63,7 +64,7 @@ where
     RB: Send + 'static,
 {
     pub(crate) fn order(ticket: Option<Arc<Ticket>>, flow: Flow<RB>) -> Self {
-        Self { state: State::Order { order: Order { ticket, flow: Some(Moved::new(flow)), polled: false } } }
+        Self { state: State::Order { order: Order::new(SharedFlow::new(ticket, flow)) } }
     }
 }
 
@@ -113,60 +114,41 @@ where
     }
 }
 
-/// An order's call, polled in place.
+/// An order's call, in the hands of its caller.
 struct Order<RB> {
-    /// The call's ticket, if it may send something.
-    ticket: Option<Arc<Ticket>>,
-    flow: Option<Moved<RB>>,
-    /// True while the flow is polled, and for ever if that panics.
-    polled: bool,
+    flow: Arc<SharedFlow<RB>>,
+    /// The same flow; made where it is known that a task can go on with it.
+    call: Arc<dyn PolledCall>,
+    /// The call's number among those of its account that wait, once it has opened an intent and waits.
+    number: Option<u64>,
 }
 
-/// A flow with the function that moves it to a task; made where the flow is known to be `Send`.
-struct Moved<RB> {
-    flow: Flow<RB>,
-    to_task: fn(Flow<RB>),
-}
-
-impl<RB: Send + 'static> Moved<RB> {
-    fn new(flow: Flow<RB>) -> Self {
-        Self { flow, to_task: spawn }
-    }
-}
-
-fn spawn<RB: Send + 'static>(flow: Flow<RB>) {
-    // Without a runtime the flow is dropped here, and its send stays on record as unknown.
-    if let Some(tasks) = Tasks::current() {
-        tasks.spawn(async { drop(flow.await) });
+impl<RB: Send + 'static> Order<RB> {
+    fn new(flow: Arc<SharedFlow<RB>>) -> Self {
+        Self { call: flow.clone(), flow, number: None }
     }
 }
 
 impl<RB> Order<RB> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Answered<RB>> {
-        let Some(moved) = &mut self.flow else { return Poll::Pending };
-        self.polled = true;
-        let polled = moved.flow.as_mut().poll(cx);
-        self.polled = false;
-        let answer = ready!(polled);
-        self.flow = None;
-        Poll::Ready(answer)
+        let polled = self.flow.poll(cx);
+        if polled.is_pending()
+            && self.number.is_none()
+            && let Some(ticket) = self.flow.ticket()
+            && ticket.intent().is_some()
+        {
+            self.number = Some(ticket.account.add_polled(self.call.clone()));
+        }
+        polled
     }
 }
 
 impl<RB> Drop for Order<RB> {
-    // The caller is gone. Before the send everything goes; after it the answer is still awaited.
     fn drop(&mut self) {
-        let Some(moved) = mem::take(&mut self.flow) else { return };
-        if let Some(ticket) = &self.ticket
-            && let Some(intent) = ticket.intent()
-            && ticket.account.abandon(intent)
-            // A flow that panicked cannot go on, and nothing new is begun while a thread unwinds. Dropped here, its
-            // send stays on record as unknown and is searched for.
-            && !self.polled
-            && !std::thread::panicking()
-        {
-            (moved.to_task)(moved.flow);
+        if let (Some(number), Some(ticket)) = (self.number, self.flow.ticket()) {
+            ticket.account.remove_polled(number);
         }
+        self.call.clone().leave_dropped();
     }
 }
 
@@ -206,7 +188,7 @@ mod tests {
             assert!(!panics, "the flow panics");
             Poll::Pending
         });
-        (Order { ticket: Some(ticket), flow: Some(Moved::new(Box::pin(flow))), polled: false }, polls)
+        (Order::new(SharedFlow::new(Some(ticket), Box::pin(flow))), polls)
     }
 
     async fn polls_after_all(polls: &AtomicUsize) -> usize {

@@ -56,13 +56,14 @@ use crate::{place::service::Dedup, tracker::order_tracker::OrderTracker};
 ///
 /// # Cost
 ///
-/// About 640 instructions and no allocation for other requests (`cargo xtask bench overhead`); for an order some 8
+/// About 640 instructions and no allocation for other requests (`cargo xtask bench overhead`); for an order some 9
 /// allocations, including those of the guard below.
 ///
 /// # Cancellation
 ///
 /// A call dropped before its order was sent leaves nothing. Dropped after that, the rest of it moves to a task of its
-/// own: the order is still searched for, and never sent again.
+/// own: the order is still searched for, and never sent again. A call that is kept after its order was sent is woken
+/// every 10 s. If it is not polled then, it goes on as if it had been dropped; a later poll is given its result.
 ///
 /// # Limits
 ///

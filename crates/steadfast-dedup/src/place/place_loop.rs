@@ -7,11 +7,11 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 use crate::{
-    error::{NotRepeated, OrderRefused},
+    error::OrderRefused,
     guard::send_guard::outcome_of_order,
     numbers::IntentNo,
     place::{
-        answer::{Answer, Answered, in_doubt, joined, synthesized},
+        answer::{Answer, Answered, in_doubt, joined, synthesized, unsent},
         body::ResponseBody,
         deadline::{deadline, within},
     },
@@ -54,7 +54,7 @@ impl<'a, S> PlaceLoop<'a, S> {
         if within(deadline, account.turn(self.intent)).await.is_none() {
             // An earlier call may have sent it under the same name.
             let verdict = account.conclude(self.intent, false);
-            return self.unsent(Failure::refused(OrderRefused::KeyBusy).into(), verdict);
+            return unsent(account, self.intent, Failure::refused(OrderRefused::KeyBusy).into(), verdict);
         }
         account.baseline().await;
         self.checked(deadline).await;
@@ -126,7 +126,7 @@ impl<'a, S> PlaceLoop<'a, S> {
                 }
                 Verdict::Acknowledged { .. } | Verdict::NotPlaced => {
                     let answer = match answer {
-                        Err(error) => return self.unsent(error, verdict),
+                        Err(error) => return unsent(account, self.intent, error, verdict),
                         answer => answer,
                     };
                     return answer.map(|mut response| {
@@ -138,22 +138,6 @@ impl<'a, S> PlaceLoop<'a, S> {
                 }
             };
         }
-    }
-
-    /// Returns the error of a call whose last send did not leave. An earlier send that the service refused did leave.
-    fn unsent<RB>(&self, error: BoxError, verdict: Verdict) -> Answered<RB> {
-        Err(match (self.ticket.account.refusal(self.intent), verdict) {
-            (_, Verdict::Pending | Verdict::Resend) => {
-                self.ticket.account.abandon(self.intent);
-                return in_doubt(Err(error), Unresolved::new(Reason::Deadline, Vec::new()));
-            }
-            (_, Verdict::Unresolved(unresolved)) => return in_doubt(Err(error), unresolved),
-            (Some((_, false)), _) => {
-                return in_doubt(Err(error), Unresolved::new(Reason::Deadline, Vec::new()));
-            }
-            (Some((status, true)), _) => Failure::unexecuted(NotRepeated::new(status, error)).into(),
-            (None, _) => error,
-        })
     }
 
     /// Waits, without a permit, for the list that confirms a refusal. `SendGuard` holds back a send that comes too

@@ -309,7 +309,8 @@ pub enum OrderEvent {
         /// The identifier that its answer gave it.
         order_id: String,
     },
-    /// The service acknowledged an order whose call had been dropped, so no caller gets the answer.
+    /// The service acknowledged an order whose call had been dropped, so no caller gets the answer; or kept without being
+    /// polled, so that its caller gets the answer at its next poll.
     PlacedUnheard {
         /// The order's number in this process.
         intent: IntentNo,

@@ -27,6 +27,7 @@ use crate::{
 
 pub(crate) mod checking;
 mod inquiry;
+mod polled;
 mod reads;
 mod recording;
 mod time;
@@ -115,7 +116,7 @@ impl Account {
                 return if same && state.protocol.can_reopen(number) {
                     // A caller's repeat is sent no sooner than ours: once a list agrees with the refusal.
                     effects.extend(state.protocol.step(now, Event::Reopened(number)));
-                    state.call_opened();
+                    state.calls.open(now);
                     Ok(Opening::New(number))
                 } else if same {
                     Ok(Opening::Attached(number, state.joined.join(number)))
@@ -126,7 +127,7 @@ impl Account {
             let intent = state.new_intent();
             let opened = Event::Opened { intent, order: order.clone(), name };
             effects.extend(state.protocol.step(now, opened));
-            state.call_opened();
+            state.calls.open(now);
             Ok(Opening::New(intent))
         })
     }
@@ -211,7 +212,7 @@ impl Account {
     /// Ends the call that has opened an intent; one that it has concluded does not change.
     pub(crate) fn end_call(self: &Arc<Self>, intent: IntentNo) {
         self.with(|state, now, effects| {
-            state.call_ended();
+            state.calls.end();
             effects.extend(state.protocol.step(now, Event::Concluded(intent)));
         });
     }
@@ -322,7 +323,7 @@ impl Account {
     /// read for orders that it does not show yet.
     pub(crate) async fn begin_last_look(self: &Arc<Self>) {
         if self.has_path() {
-            self.shared.wait(About::Change, |state| state.is_quiet().then_some(())).await;
+            self.quiet().await;
             self.step(Event::LastLook);
         }
     }

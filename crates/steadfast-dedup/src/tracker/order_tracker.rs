@@ -125,8 +125,8 @@ impl OrderTracker {
     /// that appeared late.
     ///
     /// A call that was polled once is open until it returns or is dropped: its order may still leave, or leave again.
-    /// [Halt](Self::halt) first to end those that wait. A call that is kept without being polled holds this up for as
-    /// long. Every order in doubt is decided within the verification budget; new orders are still accepted. After a refusal
+    /// [Halt](Self::halt) first to end those that wait. A call that is kept, and not polled for 10 s of the wait, ends if
+    /// its order has not left, and otherwise goes on without its caller. Every order in doubt is decided within the verification budget; new orders are still accepted. After a refusal
     /// (401, 429) the last read waits until its order cannot be late any more: two seconds after the lateness bound.
     /// If that read brings no list, [`RefusalUnconfirmed`](crate::OrderEvent::RefusalUnconfirmed) names the refusals
     /// without confirmation. After a refusal for good it waits until the lateness bound has passed, and is repeated for

@@ -17,6 +17,7 @@ use crate::{
     },
     tracker::{
         joined::Joined,
+        polled_calls::PolledCalls,
         sync::{Clock, Mutex},
         timekeeper::Timekeeper,
         tokens::Tokens,
@@ -40,8 +41,7 @@ pub(crate) struct SharedProtocol {
 /// The data behind the lock.
 pub(crate) struct State {
     pub(crate) protocol: OrderProtocol,
-    /// How many calls have opened an order and not returned.
-    calls: usize,
+    pub(crate) calls: PolledCalls,
     next_intent: u64,
     next_read: u64,
     pub(crate) tokens: Tokens,
@@ -118,7 +118,7 @@ impl SharedProtocol {
     pub(crate) fn new(protocol: OrderProtocol, time: Timekeeper) -> Self {
         let state = State {
             protocol,
-            calls: 0,
+            calls: PolledCalls::default(),
             next_intent: 0,
             next_read: 0,
             can_poll: false,
@@ -290,17 +290,9 @@ impl State {
         }
     }
 
-    pub(crate) fn call_opened(&mut self) {
-        self.calls += 1;
-    }
-
-    pub(crate) fn call_ended(&mut self) {
-        self.calls = self.calls.saturating_sub(1);
-    }
-
     /// True if no order is in flight or in doubt, and none may leave or leave again for a caller that waits.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.calls == 0 && self.protocol.in_doubt() == 0 && self.protocol.in_flight() == 0
+        !self.calls.are_open() && self.protocol.in_doubt() == 0 && self.protocol.in_flight() == 0
     }
 
     /// Returns the poller's next action and its time.
@@ -311,7 +303,12 @@ impl State {
             || protocol.awaits_baseline()
             || protocol.awaits_checks()
             || protocol.awaits_last_look();
-        if wanted { protocol.next_wake() } else { None }
+        let wake = if wanted { protocol.next_wake() } else { None };
+        let check = self.calls.check_due().filter(|_| self.owned || self.calls.are_open());
+        match (wake, check) {
+            (Some(Wake::Read(at, _) | Wake::Tick(at)), Some(check)) if at < check => wake,
+            (wake, check) => check.map(Wake::Tick).or(wake),
+        }
     }
 
     /// Wakes the poller if its plan has changed; true if it must be started.

@@ -4,6 +4,7 @@
 
 mod gateway;
 mod invariants;
+mod kept;
 mod rig;
 
 mod attacks;

@@ -16,6 +16,7 @@ mod dropping;
 mod ended;
 mod errors;
 mod getting_out;
+mod kept;
 mod kept_limits;
 mod lengths;
 mod list_evidence;

@@ -113,10 +113,6 @@ impl Account {
             effects.extend(state.protocol.step(now, Event::ReadEnded { read, list }));
         });
     }
-
-    pub(crate) fn tick(self: &Arc<Self>) {
-        self.step(Event::Tick);
-    }
 }
 
 #[cfg(test)]
