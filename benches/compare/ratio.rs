@@ -38,7 +38,7 @@ pub(super) fn of(bench: &str, figures: &[Figure]) -> Vec<Ratio> {
     ratios
 }
 
-/// All of them as one array, as `contracts.md` says; `theirs` is what `ratio` was divided by.
+/// Returns all of them as one array; `theirs` is the divisor of `ratio`.
 pub(super) fn json(ratios: &[Ratio]) -> Value {
     ratios
         .iter()

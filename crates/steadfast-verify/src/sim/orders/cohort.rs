@@ -1,8 +1,8 @@
 //! Orders that stay undecided because others of their key keep getting lost.
 //!
-//! No order is absent before every order in doubt of its key has settled (`orders.md` §1, rule 8). If orders of one key
-//! are lost faster than they settle, no search for one of them can end, and its call ends with its deadline or the
-//! spent budget. That keeps the promise; it is not a forgotten order.
+//! No order is absent before every order in doubt of its key has settled (`docs/design/orders.md`, section 6, rule 3).
+//! If orders of one key are lost faster than they settle, no search for one of them can end, and its call ends with its
+//! deadline or the spent budget. That keeps the promise; it is not a forgotten order.
 
 use std::time::Duration;
 

@@ -16,8 +16,8 @@ use crate::sim::{
 
 /// The judgement of one client's session by the gateway's ground truth.
 ///
-/// Identical orders are interchangeable (`orders.md` §2.4): the service cannot tell twins apart. So they are counted
-/// together, and only their number matters.
+/// Identical orders are interchangeable (`docs/design/orders.md`, section 6): the service cannot tell twins apart. So
+/// they are counted together, and only their number matters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Judgement {

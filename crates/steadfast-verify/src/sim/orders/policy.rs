@@ -98,7 +98,7 @@ fn judge(exchanges: &[Exchange], settings: &Settings, ending: Ending, quiet: boo
     broken
 }
 
-/// Returns what an order's send allows: `stack.md` §1, the right column.
+/// Returns what an order's send allows, by the classes of `docs/design/stack.md`, section 3.
 fn after_order(ended: Option<Ended>) -> Then {
     match ended {
         Some(Ended::NotSent) => Then::Repeat,
