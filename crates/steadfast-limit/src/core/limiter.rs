@@ -218,8 +218,9 @@ impl Limiter {
             Some(ended) => ended.min(now) + Self::AFTER_RESET,
             None => now.saturating_add(self.settings.arrives_within).min(LATEST),
         };
-        // A request whose patience has already run out is not waited for again.
-        let given_up = now.min(sent.saturating_add(KeyState::PATIENCE));
+        // A request whose patience has already run out is not waited for again, and none longer than the gateway may
+        // count it.
+        let given_up = now.min(sent.saturating_add(KeyState::PATIENCE)).min(counted);
         for (id, share) in grant.shares() {
             let (state, rules) = self.keys.get_mut(id);
             state.lose(rules, share, (given_up, counted), now);

@@ -3,7 +3,7 @@ use std::num::NonZeroU32;
 use steadfast_limit::{Account, Lane, Loss, Profile, SECOND, Zone, ZoneLimiter};
 use tokio::{
     task::JoinSet,
-    time::{Instant, timeout},
+    time::{Instant, sleep, timeout},
 };
 
 use crate::drive::{Core, HELD_SECOND, S, granted, per_second};
@@ -225,4 +225,21 @@ fn a_grant_says_when_it_was_given_and_not_when_it_was_asked_for() {
     let waiter = core.queued(ORDER, Lane::Trading);
     core.now += HELD_SECOND;
     assert_eq!(granted(core.poll(waiter)).at(), core.now);
+}
+
+/// Regression: a cancel counted a lost request from the report of the loss, and an order from the end of its
+/// connection.
+#[tokio::test(start_paused = true)]
+async fn no_cancel_waits_for_a_lost_request_longer_than_an_order_does() {
+    for lane in [Lane::Critical, Lane::Verification, Lane::Trading] {
+        let limiter = ZoneLimiter::builder().zone(per_second(ORDER, 1)).build().unwrap();
+        let keys = limiter.keys("", &Account::default());
+        let mut permit = limiter.acquire(&[ORDER], keys, Lane::Trading).await.unwrap();
+        permit.sent();
+        let ended = Instant::now();
+        sleep(SECOND * 29 / 10).await;
+        permit.lose_ended(Some(ended));
+        limiter.acquire(&[ORDER], keys, lane).await.unwrap().refund();
+        assert!(ended.elapsed() < SECOND * 31 / 10, "{lane} waited {:?}", ended.elapsed());
+    }
 }
