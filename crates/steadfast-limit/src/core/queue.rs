@@ -5,7 +5,11 @@ use std::{
 
 use steadfast_call::Lane;
 
-use crate::core::{decision::WaiterId, rules::ceilings::LANES, time::Nanos};
+use crate::core::{
+    decision::{Ask, WaiterId},
+    rules::ceilings::LANES,
+    time::Nanos,
+};
 
 /// A waiter's place: higher lanes first, then the order of arrival.
 ///
@@ -14,9 +18,17 @@ use crate::core::{decision::WaiterId, rules::ceilings::LANES, time::Nanos};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) lane: Lane,
-    /// Grows with every arrival. A place at the head of the lane is negative, below all others.
+    /// Grows with every arrival. At the head of the lane it is negative, below all others.
     pub(crate) turn: i64,
     pub(crate) waiter: WaiterId,
+}
+
+impl Place {
+    /// Returns the place of `waiter`, which asks for `ask`.
+    pub(crate) fn of(waiter: WaiterId, ask: &Ask<'_>) -> Self {
+        let turn = if ask.head_of_lane { i64::MIN + waiter.turn } else { waiter.turn };
+        Self { lane: ask.lane, turn, waiter }
+    }
 }
 
 /// The waiters for one key of one zone.
@@ -143,8 +155,11 @@ impl Queue {
 
     /// Returns how many would stand ahead of a request that came now.
     pub(crate) fn ahead_of_new(&self, lane: Lane, head: bool) -> u32 {
-        let lanes = if head { lane as usize } else { lane as usize + 1 };
-        self.waiting[..lanes].iter().sum()
+        if head {
+            // Behind those at the head of the lane, whose turns are negative.
+            return self.ahead_of(&Place { lane, turn: 0, waiter: WaiterId { slot: 0, turn: 0 } });
+        }
+        self.waiting[..=lane as usize].iter().sum()
     }
 
     /// Returns all waiters, the foremost first.
@@ -165,7 +180,7 @@ mod tests {
         let places = order.map(|(lane, turn)| Place { lane, turn, waiter: WaiterId { slot: 0, turn: 0 } });
         places.iter().rev().for_each(|place| queue.insert(*place));
         assert_eq!(places.each_ref().map(|place| queue.ahead_of(place)), [0, 1, 2, 3]);
-        assert_eq!(queue.ahead_of_new(Lane::Trading, true), 1);
+        assert_eq!(queue.ahead_of_new(Lane::Trading, true), 2);
         assert_eq!(queue.ahead_of_new(Lane::Trading, false), 3);
     }
 }

@@ -208,3 +208,21 @@ fn verifications_are_spread_as_polls_are_and_orders_are_not() {
     core.cancel(waiter);
     core.spend(GENERAL, Lane::Critical, 2);
 }
+
+/// Regression: of two repeated requests the later one went first.
+#[test]
+fn repeated_requests_go_in_the_order_in_which_they_came_back() {
+    let mut core = Core::of(per_second(GENERAL, 1));
+    core.spend(GENERAL, Lane::Normal, 1);
+    let order = core.queued(GENERAL, Lane::Trading);
+    let head = |core: &mut Core| queued(core.ask_by(&[GENERAL], Lane::Trading, None, true));
+    let (first, second) = (head(&mut core), head(&mut core));
+    let by = core.now + 2 * S;
+    let third = core.ask_by(&[GENERAL], Lane::Trading, Some(by), true);
+    assert!(matches!(third, steadfast_limit::Decision::Refused(_)), "two are ahead of it: {third:?}");
+    for waiter in [first, second, order] {
+        core.now += HELD_SECOND;
+        let grant = granted(core.poll(waiter));
+        core.answer(grant);
+    }
+}

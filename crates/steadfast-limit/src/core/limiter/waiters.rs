@@ -80,8 +80,7 @@ impl Waiters {
         self.arrivals = self.arrivals.max(arrival);
         let entry = self.all.vacant_entry();
         let waiter = WaiterId { slot: entry.key() as u32, turn: arrival };
-        let turn = if ask.head_of_lane { -arrival } else { arrival };
-        let place = Place { lane: ask.lane, turn, waiter };
+        let place = Place::of(waiter, ask);
         entry.insert(Waiter { keys, place, deadline: ask.deadline, outcome: None, seen: now, due: None });
         place
     }
