@@ -135,8 +135,8 @@ impl Limiter {
         {
             return Decision::Granted(grant);
         }
-        if let Some(refusal) = self.hopeless(keys, ask, now)
-            && (!self.makes_room(keys, now) || self.hopeless(keys, ask, now).is_some())
+        if let Some(refusal) = self.hopeless(keys, ask, former, now)
+            && (!self.makes_room(keys, now) || self.hopeless(keys, ask, former, now).is_some())
         {
             return Decision::Refused(refusal);
         }

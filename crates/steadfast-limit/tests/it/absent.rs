@@ -300,6 +300,31 @@ async fn l04_what_leaves_after_its_slots_were_given_on_is_counted_once_more() {
     idle.await.unwrap();
 }
 
+/// Regression: it was refused like a new request, because those behind it filled the queue or its time.
+#[tokio::test(start_paused = true)]
+async fn an_absent_future_that_comes_back_is_no_newcomer() {
+    let order = per_second(ORDER, 1);
+    let limiter = ZoneLimiter::builder().zone(order).queue_bound(Lane::Trading, 1).build().unwrap();
+    let keys = limiter.keys("", &Account::default());
+    drop(leave(&limiter, keys, ORDER, Lane::Trading, 1));
+    let asks = || limiter.acquire(&[ORDER], keys, Lane::Trading);
+    let mut absent = spawn(asks().deadline(Instant::now() + Duration::from_millis(3_900)));
+    assert!(absent.poll().is_pending());
+    advance(Duration::from_millis(1_010)).await;
+    let mut second = spawn(asks());
+    assert!(second.poll().is_pending(), "the slot belongs to the absent one");
+    advance(Duration::from_millis(1_010)).await;
+    let Poll::Ready(permit) = second.poll() else { panic!("the slot went on") };
+    answer(permit.unwrap());
+    let mut third = spawn(asks());
+    assert!(third.poll().is_pending());
+    assert!(absent.poll().is_pending(), "it waits for the next slot");
+    advance(Duration::from_millis(1_010)).await;
+    let Poll::Ready(permit) = absent.poll() else { panic!("it has its old place") };
+    answer(permit.unwrap());
+    assert!(third.poll().is_pending());
+}
+
 /// An action of a caller, beside idle futures.
 #[derive(Clone, Debug)]
 enum Step {

@@ -5,9 +5,10 @@ use steadfast_call::Lane;
 use super::Limiter;
 use crate::{
     core::{
-        decision::Ask,
+        decision::{Ask, WaiterId},
         key_set::KeySet,
         key_state::{KeyState, Mode},
+        queue::Place,
         rules::Rules,
         time::Nanos,
     },
@@ -16,14 +17,30 @@ use crate::{
 
 /// How long a request would wait at least, and which requests wait in vain.
 impl Limiter {
-    /// Returns why a request need not even queue.
-    pub(super) fn hopeless(&self, keys: KeySet, ask: &Ask<'_>, now: Nanos) -> Option<Refusal> {
+    /// Returns why a request need not even queue. One that waited before as `former` has a place.
+    pub(super) fn hopeless(
+        &self,
+        keys: KeySet,
+        ask: &Ask<'_>,
+        former: Option<WaiterId>,
+        now: Nanos,
+    ) -> Option<Refusal> {
         if let Some(deadline) = ask.deadline {
-            let estimates = keys.iter().map(|id| (self.estimate(id, ask.lane, ask.head_of_lane, now), id));
+            let estimates = keys.iter().map(|id| {
+                let (state, rules) = self.keys.get(id);
+                let ahead = state.queue().map_or(0, |queue| match former {
+                    Some(former) => queue.ahead_of(&Place::of(former, ask)),
+                    None => queue.ahead_of_new(ask.lane, ask.head_of_lane),
+                });
+                (self.estimate_of(state, rules, ask.lane, ahead, now), id)
+            });
             let worst = estimates.max();
             if deadline < now || worst.is_some_and(|(at, _)| at > deadline) {
                 return Some(self.missed(worst, now));
             }
+        }
+        if former.is_some() {
+            return None;
         }
         let bound = self.settings.queue_bounds[ask.lane as usize];
         keys.iter().find_map(|id| {
