@@ -164,6 +164,34 @@ async fn pessimistic_holds_back_all_but_cancels_for_a_window_in_every_key() {
     assert_eq!(began.elapsed().as_secs(), 50);
 }
 
+/// Regression: the start filled the windows of a renewed token again, or had not yet filled them.
+#[tokio::test(start_paused = true)]
+async fn a_renewed_token_has_new_windows_however_the_limiter_started() {
+    let ((_folder, path), clock) = (folder(), wall_clock(0));
+    let limiter = start(&path, &clock);
+    let unrecorded = || start(&kill(&path), &clock);
+    let pessimistic =
+        || ZoneLimiter::builder().zone(general()).cold_start(ColdStart::Pessimistic).build().unwrap();
+    for start in [&unrecorded as &dyn Fn() -> ZoneLimiter, &pessimistic] {
+        for is_in_use in [false, true] {
+            let after = start();
+            if is_in_use {
+                spend(&after, Lane::Critical, 1).await;
+            }
+            assert!(wait(&after, Lane::Trading).await > SECOND);
+            after.reset(keys(&after));
+            assert_eq!(wait(&after, Lane::Trading).await, Duration::ZERO, "in use: {is_in_use}");
+            assert!(after.snapshot().zones.is_empty(), "the key is dropped as idle");
+            assert_eq!(wait(&after, Lane::Trading).await, Duration::ZERO, "in use: {is_in_use}");
+            spend(&after, Lane::Trading, 9).await;
+            let other = after.keys("example.com", &Account::new("two"));
+            let at = after.earliest(&[GENERAL], other, Lane::Trading).unwrap();
+            assert!(at > Instant::now() + SECOND, "another token has its old windows");
+        }
+    }
+    drop(limiter);
+}
+
 #[tokio::test(start_paused = true)]
 async fn empty_and_auto_start_empty() {
     for cold in [ColdStart::Empty, ColdStart::Auto] {

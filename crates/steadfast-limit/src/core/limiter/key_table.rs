@@ -1,5 +1,5 @@
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     hash::{BuildHasherDefault, Hasher},
 };
 
@@ -24,6 +24,8 @@ pub(super) struct KeyTable {
     rules: Box<[Rules]>,
     /// How much new keys count as spent.
     start: Start,
+    /// Keys whose tokens were renewed, which the start does not concern.
+    renewed: HashSet<(ZoneId, u64), BuildHasherDefault<KeyHasher>>,
     most_keys: usize,
     states: Slab<KeyState>,
     index: HashMap<(ZoneId, u64), u32, BuildHasherDefault<KeyHasher>>,
@@ -31,12 +33,23 @@ pub(super) struct KeyTable {
 
 impl KeyTable {
     pub(super) fn new(rules: Box<[Rules]>, most_keys: usize) -> Self {
-        Self { rules, start: Start::Empty, most_keys, states: Slab::new(), index: HashMap::default() }
+        let (states, index, renewed) = (Slab::new(), HashMap::default(), HashSet::default());
+        Self { rules, start: Start::Empty, renewed, most_keys, states, index }
     }
 
     /// Sets how much new keys count as spent from now on.
     pub(super) fn start(&mut self, start: Start) {
         self.start = start;
+    }
+
+    /// Forgets what a key has spent, also if it is new to the limiter.
+    pub(super) fn reset(&mut self, zone: ZoneId, key: u64, now: Nanos) {
+        if !self.start.is_over(self.rules_of(zone), now) {
+            self.renewed.insert((zone, key));
+        }
+        if let Some(id) = self.find(zone, key) {
+            self.states[id].reset();
+        }
     }
 
     /// Returns the rules of all zones, in the order of their configuration.
@@ -124,7 +137,7 @@ impl KeyTable {
     pub(super) fn new_state(&self, zone: ZoneId, key: u64, now: Nanos) -> KeyState {
         let rules = self.rules_of(zone);
         let mut state = KeyState::new(zone, key);
-        if !self.start.is_over(rules, now) {
+        if !self.start.is_over(rules, now) && !self.renewed.contains(&(zone, key)) {
             self.start.prepare(&mut state, rules);
         }
         state
@@ -133,6 +146,9 @@ impl KeyTable {
     /// Drops idle keys.
     pub(super) fn sweep(&mut self, now: Nanos) {
         let (rules, index) = (&self.rules, &mut self.index);
+        if rules.iter().all(|rules| self.start.is_over(rules, now)) {
+            self.renewed = HashSet::default();
+        }
         let before = self.states.len();
         self.states.retain(|_, state| {
             let idle = state.is_idle(&rules[usize::from(state.zone().0)], now);
@@ -152,7 +168,8 @@ impl KeyTable {
         // A slab's entry is a value and a tag; a map's is a pair and a control byte.
         let states = self.states.capacity() * (size_of::<KeyState>() + size_of::<usize>());
         let index = self.index.capacity() * (size_of::<((ZoneId, u64), u32)>() + 1);
-        inner + states + index
+        let renewed = self.renewed.capacity() * (size_of::<(ZoneId, u64)>() + 1);
+        inner + states + index + renewed
     }
 }
 

@@ -15,8 +15,8 @@ impl Limiter {
     /// Requests on their way stay counted.
     pub fn reset(&mut self, zone: ZoneId, key: u64, now: Nanos) {
         let now = self.advance(now);
+        self.keys.reset(zone, key, now);
         let Some(id) = self.keys.find(zone, key) else { return };
-        self.keys.get_mut(id).0.reset();
         self.dispatch(KeySet::from(id as u32), now);
     }
 
