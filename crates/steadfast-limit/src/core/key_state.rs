@@ -124,6 +124,11 @@ impl KeyState {
         is_charged
     }
 
+    /// Returns when the pacer opens for `lane`, or 0 if it does not hold it back.
+    pub(crate) fn paced_until(&self, lane: Lane) -> Nanos {
+        self.pacer.as_ref().filter(|_| is_paced(lane)).map_or(0, |pacer| pacer.opens())
+    }
+
     /// Gives back the charge of a request of `lane` that never left.
     pub(crate) fn unpace(&mut self, lane: Lane) {
         if let Some(pacer) = self.pacer.as_mut().filter(|_| is_paced(lane)) {

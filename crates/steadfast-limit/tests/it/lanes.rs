@@ -209,6 +209,26 @@ fn verifications_are_spread_as_polls_are_and_orders_are_not() {
     core.spend(GENERAL, Lane::Critical, 2);
 }
 
+/// Regression: only the pacer held up a verification, and with it all orders behind it.
+#[test]
+fn an_order_passes_a_verification_that_only_the_pacer_holds_up() {
+    let mut core = Core::of(general());
+    core.spend(GENERAL, Lane::Verification, 8);
+    core.now += HELD_SECOND;
+    core.spend(GENERAL, Lane::Verification, 6);
+    let verification = core.queued(GENERAL, Lane::Verification);
+    let paced = core.alarm(verification);
+    assert!(paced.is_some_and(|at| at < core.now + S / 5), "it waits for the pacer");
+    // Of nine slots six are spent, and the verification keeps one.
+    core.spend(GENERAL, Lane::Trading, 2);
+    let order = core.queued(GENERAL, Lane::Trading);
+    assert_eq!(core.alarm(verification), paced, "it keeps its timer");
+    core.now = paced.unwrap();
+    let grant = granted(core.poll(verification));
+    core.answer(grant);
+    assert!(core.alarm(order).is_some_and(|at| at > core.now), "the slot was the verification's");
+}
+
 /// Regression: of two repeated requests the later one went first.
 #[test]
 fn repeated_requests_go_in_the_order_in_which_they_came_back() {

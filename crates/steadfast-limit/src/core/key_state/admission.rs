@@ -206,8 +206,7 @@ impl KeyState {
     fn held_back(&self, lane: Lane) -> Nanos {
         let penalty = self.penalty.as_ref().filter(|_| !must_get_out(lane));
         let full = penalty.map_or(0, |penalty| penalty.holds_back(lane));
-        let paced = self.pacer.as_ref().filter(|_| is_paced(lane)).map_or(0, |pacer| pacer.opens());
-        full.max(paced)
+        full.max(self.paced_until(lane))
     }
 }
 

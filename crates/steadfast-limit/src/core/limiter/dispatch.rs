@@ -8,6 +8,7 @@ use crate::{
         decision::{Ask, Decision, Grant, WaiterId},
         event::Event,
         key_set::KeySet,
+        lanes::precedes_unpaced,
         queue::{Alarm, Place, Queue},
         time::Nanos,
     },
@@ -18,6 +19,8 @@ use crate::{
 enum Obstacle {
     /// This zone has no room. It opens at the instant given, or after an event.
     Here(Option<Nanos>),
+    /// This zone's pacer holds it up until this instant, and not all behind it are paced.
+    Paced(Nanos),
     /// This zone has room, another one does not.
     Elsewhere,
 }
@@ -69,12 +72,12 @@ impl Limiter {
     }
 
     /// Passed waiters count as if they were on their way, so a request passes them only if they would all still fit.
-    /// If this zone itself is full, the loop ends: in a zone used alone no waiter passes another. A waiter stopped
-    /// by another zone keeps its place here without stopping the rest.
+    /// If this zone itself is full, the loop ends. A waiter stopped by another zone or by the pacer keeps its place
+    /// here without stopping the rest.
     fn dispatch_one(&mut self, id: usize, now: Nanos) {
         let mut passed: Option<Place> = None;
         let mut ahead = 0;
-        let mut alarm = None;
+        let mut alarm: Option<Alarm> = None;
         while let Some(place) = self.keys.queue(id).and_then(|queue| queue.behind(passed.as_ref())) {
             let Some(waiter) = self.waiters.get(place.waiter) else { break };
             let keys = waiter.keys();
@@ -84,8 +87,15 @@ impl Limiter {
             }
             match self.obstacle_of(id, keys, &place, ahead, now) {
                 Some(Obstacle::Here(opens)) => {
-                    alarm = opens.map(|at| Alarm { waiter: place.waiter, at });
+                    let own = opens.map(|at| Alarm { waiter: place.waiter, at });
+                    alarm = alarm.into_iter().chain(own).min_by_key(|alarm| alarm.at);
                     break;
+                }
+                Some(Obstacle::Paced(at)) => {
+                    // The pacer opens for all waiters at the same instant, so the foremost keeps the timer.
+                    alarm.get_or_insert(Alarm { waiter: place.waiter, at });
+                    passed = Some(place);
+                    ahead += 1;
                 }
                 Some(Obstacle::Elsewhere) => {
                     passed = Some(place);
@@ -117,7 +127,11 @@ impl Limiter {
     ) -> Option<Obstacle> {
         let opens = self.opens(here, place.lane, ahead, now);
         if opens.is_none_or(|opens| opens > now) {
-            return Some(Obstacle::Here(opens));
+            let paced = self.keys.get(here).0.paced_until(place.lane);
+            return Some(match opens {
+                Some(at) if at <= paced && precedes_unpaced(place.lane) => Obstacle::Paced(at),
+                _ => Obstacle::Here(opens),
+            });
         }
         keys.iter()
             .filter(|id| *id != here)
