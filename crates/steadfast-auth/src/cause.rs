@@ -81,7 +81,9 @@ impl fmt::Display for Cause {
             Self::IpNotWhitelisted => f.write_str("this machine's address is not on the app's whitelist"),
             Self::ApiKey => f.write_str("api_key is wrong or not the one the token was issued for"),
             Self::Clock { offset_ms } => {
-                write!(f, "this machine's clock is {offset_ms} ms behind the service's")
+                let (by, side) =
+                    (offset_ms.unsigned_abs(), if *offset_ms < 0 { "ahead of" } else { "behind" });
+                write!(f, "this machine's clock is {by} ms {side} the service's")
             }
             Self::GivenToken => f.write_str("the given token is not one of this service or has expired"),
             Self::HeaderChanged => f.write_str("the Authorization header is changed or dropped on the way"),

@@ -14,7 +14,8 @@ pub(super) fn clock(probed: &Probed, findings: &mut Findings) -> Option<i64> {
         findings.doubtful("clock", "the service does not tell the time");
         return None;
     };
-    let text = format!("{offset} ms behind the service's");
+    let side = if offset < 0 { "ahead of" } else { "behind" };
+    let text = format!("{} ms {side} the service's", offset.abs());
     match offset.abs() {
         far if far >= FAR_MS => findings.bad("clock", text),
         off if off >= SKEW_MS => findings.doubtful("clock", text),
@@ -51,4 +52,25 @@ pub(super) fn causes_of_given(offset: Option<i64>) -> Vec<Cause> {
 /// Returns the clock as a cause, if it is far off.
 fn far(offset: Option<i64>) -> Option<Cause> {
     offset.filter(|offset| offset.abs() >= FAR_MS).map(|offset_ms| Cause::Clock { offset_ms })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: a clock that was ahead was called `-313 ms behind`.
+    #[test]
+    fn the_clock_is_ahead_or_behind_by_a_positive_time() {
+        for (offset, told) in
+            [(-313, "313 ms ahead of the service's"), (40_000, "40000 ms behind the service's")]
+        {
+            let mut findings = Findings::default();
+            let probed = Probed { status: 401, offset_ms: Some(offset) };
+            assert_eq!(clock(&probed, &mut findings), Some(offset));
+            let said = findings.all()[0].to_string();
+            assert!(said.ends_with(told), "{said}");
+            let said = Cause::Clock { offset_ms: offset }.to_string();
+            assert!(said.ends_with(told), "{said}");
+        }
+    }
 }
