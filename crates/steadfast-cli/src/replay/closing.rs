@@ -69,7 +69,7 @@ pub(super) fn sum_up(
     }
     if let Some(why) = ended_by.filter(|_| counts.not_sent > 0) {
         print_note(format_args!(
-            "ended early: {}; the next run places the rows that were not sent",
+            "ended early: {}; the next run looks for orders in doubt, and places the rows that were not sent",
             reason_of(why)
         ));
     }

@@ -43,7 +43,10 @@ pub(crate) const REASONS: [(&str, &str); 21] = [
     ("list_not_monotone", "the list has dropped orders that it had shown, so that absence proves nothing"),
     ("session_changed", "the list could be read only in another login session than the order was sent in"),
     ("epoch_changed", "the trading day ended before the order was found"),
-    ("unverifiable", "the order list cannot be used: forbidden, too long, or not understood"),
+    (
+        "unverifiable",
+        "the order list cannot be used: forbidden, too long, or not understood, or it could not be read to confirm a 401",
+    ),
     ("uncalibrated", "the list shows orders in another form than they were sent in"),
     ("no_positive_control", "no order of this run has been recognised in a list yet"),
     ("budget", "the time for the search ended first"),
