@@ -161,6 +161,11 @@ impl<W: Write> Results<W> {
     }
 
     fn unresolved_after_all(&mut self, line: u64, msg: &str) -> std::io::Result<()> {
+        let msg = &match self.placed.get(&line) {
+            // No list shows it, but a person may find it by this.
+            Some(told) => format!("{msg}; its answer named {}", told.order_id),
+            None => msg.to_owned(),
+        };
         self.take_back(line);
         self.counts.unresolved += 1;
         self.write(&Record { line: Some(line), status: "unresolved", msg, ..Record::default() })

@@ -35,7 +35,7 @@ pub(crate) const REASONS: [(&str, &str); 21] = [
     ("resends_exhausted", "the order looked absent, and so did those that were sent in its place"),
     (
         "accepted_unknown_id",
-        "the service said yes without a readable identifier, and no list shows the order",
+        "the service said yes, without a readable identifier or with one that no list shows, and no list shows the order",
     ),
     ("near_match", "the list holds an order that is like this one, but not equal"),
     ("ambiguous_owner", "the list holds an equal order, but others place orders in this account too"),

@@ -105,7 +105,8 @@ fn c03_a_row_agrees_with_the_latest_event_about_it() {
         let mut rows = text.lines().filter(|row| row.starts_with(line) && !row.contains(",event: "));
         rows.next_back().unwrap().to_owned()
     };
-    assert_eq!(last("2,"), "2,unresolved,,,m");
+    // Regression: the id of its answer stood in the event alone.
+    assert_eq!(last("2,"), "2,unresolved,,,m; its answer named 7");
     assert_eq!(last("3,"), "3,placed,8,recovered,m");
     assert!(last("4,").starts_with("4,unresolved,,,\"interrupted: "), "{text}");
     assert_eq!(last("5,"), "5,placed,9,recovered,m");
