@@ -50,9 +50,6 @@ const MACHINE: &[&str] = &[
 const DRAWERS: &[&str] =
     &["utils.rs", "util.rs", "types.rs", "common.rs", "helpers.rs", "helper.rs", "misc.rs", "mod.rs"];
 
-/// What layers leave on answers as stamps, not as extensions.
-const STAMPS: &[&str] = &["Outcome", "SendStamp", "TokenGeneration"];
-
 /// A rule about single lines: its name, and whether this line of this file breaks it.
 type LineRule = (&'static str, fn(&File, &str) -> bool);
 
@@ -69,15 +66,6 @@ const LINE_RULES: &[LineRule] = &[
         let text = text.trim_start_matches([' ', '\t', '/', '!', '*', '>']);
         let marks = text.strip_prefix("```").or_else(|| text.strip_prefix("~~~"));
         is_text && marks.is_some_and(|marks| words(marks).any(|word| word == "ignore"))
-    }),
-    ("stamps are read as stamps", |file, line| {
-        let asks = ["get::<", "get_mut::<", "remove::<", "beside::<"];
-        let mut asked = asks.iter().flat_map(|ask| line.split(ask).skip(1));
-        file.is_rust()
-            && !line.trim_start().starts_with("//")
-            && asked.any(|asked| {
-                words(asked.split('>').next().unwrap_or_default()).any(|word| STAMPS.contains(&word))
-            })
     }),
 ];
 
@@ -212,8 +200,6 @@ mod tests {
         ] {
             assert_eq!(broken("ignored doc test", path, line), is_broken, "{line}");
         }
-        assert!(broken("stamps", "a.rs", concat!("a.get::", "<ext::Outcome>();")));
-        assert!(!broken("stamps", "a.rs", "Outcome::of(b).or(c.get::<ext::DoNotRetry>());"));
     }
 
     #[test]

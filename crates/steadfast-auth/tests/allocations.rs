@@ -16,7 +16,7 @@ use http::{HeaderValue, Request, Response, header::ACCEPT};
 use http_body_util::Full;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use steadfast_auth::{ApiKey, AuthHeaderLayer, RefreshLayer, TokenSource};
-use steadfast_call::{Call, Outcome, Route, ext::Stamp};
+use steadfast_call::{Call, Outcome, Route, ext::Sent};
 use steadfast_spec::Endpoint;
 use tokio_test::task;
 use tower::{Layer, Service, ServiceExt};
@@ -41,7 +41,7 @@ impl<B> Service<Request<B>> for Leaf {
         black_box(&request);
         let mut response = Response::new(());
         // As in a stack, where Classify has stamped its outcome. This allocation is the leaf's own.
-        Outcome::Accepted { order_id: None }.put(response.extensions_mut());
+        Sent::of_mut(response.extensions_mut()).set_outcome(Outcome::Accepted { order_id: None });
         ready(Ok(response))
     }
 }

@@ -1,8 +1,7 @@
 //! The values in which layers tell each other about a call.
 //!
-//! On a request they are the fields of its [`Call`](crate::Call). On an answer, [`Outcome`], [`SendStamp`] and
-//! [`TokenGeneration`] are read by [`Stamp::of`], several at once by [`Stamped`], and set by [`Stamp::put`]: together
-//! they are one entry of the extensions. [`DoNotRetry`] and [`ErrorEnvelope`] are entries of their own.
+//! On a request they are the fields of its [`Call`](crate::Call), and on an answer those of [`Sent`]. [`DoNotRetry`] and
+//! [`ErrorEnvelope`] are entries of their own.
 //!
 //! Instants are the standard library's, because this crate knows no runtime. Services convert with
 //! `tokio::time::Instant::from_std`, which keeps paused time paused.
@@ -22,11 +21,7 @@ use std::{
     time::Instant,
 };
 
-pub use crate::{
-    Fate, Lane, Outcome, Place,
-    sends::Sends,
-    stamps::{Stamp, Stamped},
-};
+pub use crate::{Fate, Lane, Outcome, Place, sends::Sends, sent::Sent};
 
 /// The generation of a request's token; it grows by one with each renewal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,10 +56,10 @@ pub struct TokenGeneration(pub u64);
 ///
 /// Clones share one stamp: one half stays with the request and writes it, the other half reads it.
 #[derive(Clone, Debug, Default)]
-pub struct SendStamp(Arc<Sent>);
+pub struct SendStamp(Arc<Evidence>);
 
 #[derive(Debug, Default)]
-struct Sent {
+struct Evidence {
     taken: AtomicBool,
     /// When it began; `None` inside if it was given up before.
     began: OnceLock<Option<Instant>>,

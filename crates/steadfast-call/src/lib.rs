@@ -43,8 +43,8 @@ mod place;
 mod retry_after;
 mod route;
 mod sends;
+mod sent;
 mod spare;
-mod stamps;
 
 pub use crate::{
     call::Call,

@@ -5,17 +5,21 @@
 
 use std::{fmt, sync::Arc, time::Instant};
 
+use http::Extensions;
+
+use crate::ext::Sent;
+
 /// The conclusion about a request from its answer, or from the lack of one.
 ///
 /// There is one for every physical send. Everything that is not provably *not executed* is
-/// [`Unknown`](Outcome::Unknown). The outcome of an answer is its [`Stamp`](crate::ext::Stamp); that of an error is
-/// read by [`Failure::outcome_of`](crate::Failure::outcome_of).
+/// [`Unknown`](Outcome::Unknown). [`of`](Self::of) reads that of an answer, and
+/// [`Failure::outcome_of`](crate::Failure::outcome_of) that of an error.
 ///
 /// # Example
 ///
 /// ```
 /// use http::Response;
-/// use steadfast_call::{Outcome, ext::Stamp};
+/// use steadfast_call::Outcome;
 ///
 /// fn is_placed<B>(answer: &Response<B>) -> bool {
 ///     matches!(Outcome::of(answer.extensions()), Some(Outcome::Accepted { .. }))
@@ -53,6 +57,12 @@ pub enum Resend {
 }
 
 impl Outcome {
+    /// Returns the outcome of the answer with these extensions, if a layer has [set](Sent::set_outcome) one.
+    #[must_use]
+    pub fn of(extensions: &Extensions) -> Option<&Self> {
+        Sent::of(extensions).outcome()
+    }
+
     /// True if the service certainly did not execute the request.
     #[must_use]
     pub fn is_not_executed(&self) -> bool {

@@ -4,7 +4,7 @@ use steadfast::{
     Client, Error, ErrorKind, Operation, OrderRequest, Outcome,
     auth::{AuthError, AuthErrorKind, Unrenewed},
     dedup::{OrderRefused, Reason, Resolution, Unresolved},
-    ext::{IntentId, Stamp},
+    ext::IntentId,
     retry::AttemptTrail,
 };
 use steadfast_call::{Call, find_cause};

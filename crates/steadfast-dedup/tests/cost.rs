@@ -20,7 +20,7 @@ use http::{Request, Response};
 use http_body::Body;
 use http_body_util::Full;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-use steadfast_call::{Call, Outcome, Route};
+use steadfast_call::{Call, Outcome, Route, ext::Sent};
 use steadfast_dedup::{DedupLayer, OrderTracker, SendGuardLayer};
 use steadfast_spec::Endpoint;
 use tokio::time::Instant;
@@ -59,7 +59,7 @@ impl<B: Body<Data = Bytes> + Unpin> Service<Request<B>> for Gateway {
             static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
             let id = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             let outcome = Outcome::Accepted { order_id: Some(id.to_string().into()) };
-            response.extensions_mut().insert(outcome);
+            Sent::of_mut(response.extensions_mut()).set_outcome(outcome);
         }
         ready(Ok(response))
     }

@@ -28,7 +28,7 @@ use http::{Method, Request, Response};
 use http_body::Body;
 use http_body_util::Full;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-use steadfast_call::{Call, Outcome, Resend, Route};
+use steadfast_call::{Call, Outcome, Resend, Route, ext::Sent};
 use steadfast_dedup::{DedupLayer, OrderTracker, SendGuardLayer, Settings, Unresolved};
 use steadfast_spec::Endpoint;
 use steadfast_verify::noon::at_noon;
@@ -69,7 +69,8 @@ impl<B: Body<Data = Bytes> + Unpin> Service<Request<B>> for Gateway {
             self.lost.fetch_add(1, Relaxed);
             let mut response = Response::new(Full::from(Bytes::from_static(br#"{"s":"error","msg":"x"}"#)));
             *response.status_mut() = http::StatusCode::GATEWAY_TIMEOUT;
-            response.extensions_mut().insert(Outcome::Unknown { resend: Resend::AfterAbsence });
+            Sent::of_mut(response.extensions_mut())
+                .set_outcome(Outcome::Unknown { resend: Resend::AfterAbsence });
             return ready(Ok(response));
         }
         let body = match self.lists.fetch_add(1, Relaxed) {

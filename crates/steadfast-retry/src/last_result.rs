@@ -1,11 +1,7 @@
 use std::fmt;
 
 use http::Response;
-use steadfast_call::{
-    BoxError, Class, Failure, Outcome, RetryAfter,
-    ext::{self, Stamped},
-    outcome_of_status,
-};
+use steadfast_call::{BoxError, Class, Failure, Outcome, RetryAfter, ext, outcome_of_status};
 
 use crate::{error::RetriesEnded, rules::Observation, table::Ending};
 
@@ -22,8 +18,9 @@ impl LastResult {
         match result {
             Ok(response) => {
                 let status = response.status();
-                let extensions = Stamped::of(response.extensions());
-                let outcome = extensions.stamp().cloned().unwrap_or_else(|| outcome_of_status(class, status));
+                let extensions = response.extensions();
+                let outcome =
+                    Outcome::of(extensions).cloned().unwrap_or_else(|| outcome_of_status(class, status));
                 Self {
                     observation: Observation {
                         ending: Ending::of(&outcome, Some(status), false),
@@ -31,7 +28,7 @@ impl LastResult {
                         retry_after: RetryAfter::parse(response.headers()).map(|asked| asked.0),
                     },
                     outcome,
-                    is_final: extensions.beside::<ext::DoNotRetry>().is_some(),
+                    is_final: extensions.get::<ext::DoNotRetry>().is_some(),
                 }
             }
             Err(error) => {

@@ -16,7 +16,7 @@
 //!
 //! use http_body_util::Full;
 //! use steadfast_retry::{AttemptTimeoutLayer, ClassifyLayer, Jitter, RetryPolicy};
-//! use steadfast_call::{Outcome, ext::Stamp};
+//! use steadfast_call::Outcome;
 //! use tokio::time::Instant;
 //! use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
 //!

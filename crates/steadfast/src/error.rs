@@ -3,7 +3,7 @@ use std::{error::Error as StdError, fmt};
 use http::StatusCode;
 use steadfast_auth::{AuthError, AuthErrorKind};
 use steadfast_call::{
-    BoxError, Failure, Outcome, Resend, RetryAfter, causes, ext::Stamp, find_cause, on_one_line, one_line,
+    BoxError, Failure, Outcome, Resend, RetryAfter, causes, find_cause, on_one_line, one_line,
 };
 use steadfast_dedup::{NotRepeated, OrderRefused, Reason, Unresolved};
 use steadfast_limit::Refusal;
@@ -109,8 +109,8 @@ impl Error {
     /// Returns the error of an unsuccessful answer, from its status and the stamps of the layers.
     pub(crate) fn of_answer(parts: &http::response::Parts, message: Option<String>) -> Self {
         // Classify accepts long answers by their status. One that turns out to be unsuccessful proves nothing.
-        let outcome = match Stamp::of(&parts.extensions) {
-            Some(outcome) if parts.status != StatusCode::OK => Outcome::clone(outcome),
+        let outcome = match Outcome::of(&parts.extensions) {
+            Some(outcome) if parts.status != StatusCode::OK => outcome.clone(),
             _ => Outcome::Unknown { resend: Resend::Never },
         };
         let unresolved = parts.extensions.get::<Unresolved>().cloned();

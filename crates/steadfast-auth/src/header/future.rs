@@ -8,7 +8,7 @@ use http::Response;
 use pin_project_lite::pin_project;
 use steadfast_call::{
     BoxError, Failure,
-    ext::{Stamp, TokenGeneration},
+    ext::{Sent, TokenGeneration},
 };
 
 use crate::token::TimeSample;
@@ -54,7 +54,7 @@ where
             StateProj::Sent { call, generation, sample } => {
                 let mut response = ready!(call.poll(cx)).map_err(Into::into)?;
                 if let Some(generation) = *generation {
-                    generation.put(response.extensions_mut());
+                    Sent::of_mut(response.extensions_mut()).set_generation(generation);
                 }
                 if let Some(sample) = sample.take() {
                     sample.end(&response);

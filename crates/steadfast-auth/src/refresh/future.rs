@@ -10,7 +10,7 @@ use http::{Request, Response, StatusCode};
 use pin_project_lite::pin_project;
 use steadfast_call::{
     BoxError, Failure, Outcome, Spare,
-    ext::{DoNotRetry, Stamp, TokenGeneration},
+    ext::{DoNotRetry, Sent, TokenGeneration},
 };
 use tokio::{
     sync::oneshot,
@@ -247,13 +247,13 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
             if Outcome::of(response.extensions()).is_some_and(Outcome::is_unknown) {
                 return true;
             }
-            return !self.needs_token || TokenGeneration::of(response.extensions()).is_none();
+            return !self.needs_token || Sent::of(response.extensions()).generation().is_none();
         }
         if self.needs_token
             && (status.is_success() || status == StatusCode::FORBIDDEN)
-            && let Some(generation) = TokenGeneration::of(response.extensions())
+            && let Some(generation) = Sent::of(response.extensions()).generation()
         {
-            self.source.accepted(*generation);
+            self.source.accepted(generation);
         }
         true
     }
@@ -264,7 +264,7 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
             Ok(response) => response,
             Err(error) => return self.failed(error),
         };
-        let Some(generation) = TokenGeneration::of(response.extensions()).copied() else {
+        let Some(generation) = Sent::of(response.extensions()).generation() else {
             return Err(Ok(response));
         };
         let resent = *self.first.get_or_insert(generation) != generation;

@@ -3,7 +3,7 @@ use http_body_util::Full;
 use steadfast_auth::{AuthHeaderLayer, CallersHeader, RefusedHeader, TokenSource};
 use steadfast_call::{
     BoxError, Call, Failure, Outcome,
-    ext::{Stamp, TokenGeneration},
+    ext::{Sent, TokenGeneration},
 };
 use tower::{Layer, Service, ServiceExt, limit::ConcurrencyLimit};
 use tower_test::mock;
@@ -55,7 +55,7 @@ async fn the_generation_goes_with_the_request_and_comes_back_with_the_response()
     assert!(request.headers()[AUTHORIZATION].is_sensitive());
     reply.send_response(http::Response::new(()));
     let response = call.await.unwrap().unwrap();
-    assert_eq!(TokenGeneration::of(response.extensions()), Some(&TokenGeneration(1)));
+    assert_eq!(Sent::of(response.extensions()).generation(), Some(TokenGeneration(1)));
 }
 
 /// The list of an ended session is requested with that session's token.

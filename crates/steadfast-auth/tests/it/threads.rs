@@ -12,7 +12,7 @@ use http::{Request, Response, StatusCode};
 use steadfast_auth::{
     ApiKey, Attempt, AuthHeaderLayer, Grant, Login, LoginFailure, LoginMode, RefreshLayer, TokenSource,
 };
-use steadfast_call::ext::{Stamp, TokenGeneration};
+use steadfast_call::ext::{Sent, TokenGeneration};
 use tower::{ServiceBuilder, ServiceExt, service_fn};
 
 /// Each login brings the next token; the service accepts only the newest.
@@ -65,7 +65,7 @@ async fn eight_tasks_over_a_roll_over_make_one_login_and_lose_nothing() {
                     let request = Request::get("https://api.example/v2/api/oms/orders").body(()).unwrap();
                     let response = stack.clone().oneshot(request).await.unwrap();
                     assert_eq!(response.status(), StatusCode::OK);
-                    let generation = *TokenGeneration::of(response.extensions()).unwrap();
+                    let generation = Sent::of(response.extensions()).generation().unwrap();
                     assert!(generation >= newest, "an older token after a newer one");
                     newest = generation;
                 }

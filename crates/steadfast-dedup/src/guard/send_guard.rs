@@ -12,7 +12,7 @@ use http_body::Body;
 use pin_project_lite::pin_project;
 use steadfast_call::{
     BoxError, Call, Class, Clocks, Failure, Fate, Moment, Outcome, Resend,
-    ext::{self, Stamp},
+    ext::{self, Sent},
     find_cause, outcome_of_status,
 };
 use tokio::time::{Instant, Timeout, error::Elapsed, timeout};
@@ -455,7 +455,7 @@ impl OpenAttempt {
                     && asker.is_quoted_in(id)
                 {
                     outcome = Outcome::Accepted { order_id: None };
-                    outcome.clone().put(response.extensions_mut());
+                    Sent::of_mut(response.extensions_mut()).set_outcome(outcome.clone());
                 }
                 // Only a 200 has this mark: every other status is judged by itself.
                 let denied = response.extensions().get::<ext::ErrorEnvelope>().is_some();

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use steadfast_call::{
     BoxError, Failure, Fate, Outcome, Resend,
-    ext::{self, Stamp},
+    ext::{self, Sent},
 };
 
 use crate::{
@@ -49,7 +49,7 @@ pub(crate) fn in_doubt<RB>(answer: Answer<RB>, unresolved: Unresolved) -> Answer
             let extensions = response.extensions_mut();
             // A definite outcome, such as a lower layer's for its own repeat, proves nothing about earlier sends.
             if !Outcome::of(extensions).is_some_and(Outcome::is_unknown) {
-                Outcome::Unknown { resend: Resend::Never }.put(extensions);
+                Sent::of_mut(extensions).set_outcome(Outcome::Unknown { resend: Resend::Never });
             }
             extensions.insert(unresolved);
             extensions.insert(ext::DoNotRetry);
@@ -97,7 +97,7 @@ pub(crate) fn synthesized<RB>(
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(HeaderName::from_static(RESOLUTION_HEADER), HeaderValue::from_static(how));
     let outcome = Outcome::Accepted { order_id: Some(order_id.into()) };
-    outcome.put(response.extensions_mut());
+    Sent::of_mut(response.extensions_mut()).set_outcome(outcome);
     response.extensions_mut().insert(resolution);
     response
 }
@@ -149,7 +149,7 @@ mod tests {
         ] {
             let mut response = Response::new(http_body_util::Empty::<Bytes>::new());
             if let Some(outcome) = found {
-                response.extensions_mut().insert(outcome);
+                Sent::of_mut(response.extensions_mut()).set_outcome(outcome);
             }
             let answer = in_doubt(Ok(response), Unresolved::new(Reason::Budget, Vec::new())).unwrap();
             assert_eq!(Outcome::of(answer.extensions()), Some(&told));

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
-use steadfast_call::ext::{self, Stamp};
+use steadfast_call::ext::Sent;
 use steadfast_spec::parse_order_list;
 
 use crate::{
@@ -58,7 +58,7 @@ impl Listener {
         let extensions = response.extensions();
         let hashed = extensions.get::<Session>().copied();
         self.asker = extensions.get::<Asker>().cloned();
-        self.session = hashed.unwrap_or_else(|| Session::new(ext::TokenGeneration::of(extensions).copied()));
+        self.session = hashed.unwrap_or_else(|| Session::new(Sent::of(extensions).generation()));
         (listed && plain && fresh).then_some(self)
     }
 

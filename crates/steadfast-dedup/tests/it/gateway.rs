@@ -381,7 +381,7 @@ fn respond(endpoint: Option<Endpoint>, status: u16, body: String) -> Response<Bo
         response.extensions_mut().insert(ext::ErrorEnvelope);
     }
     *response.status_mut() = status;
-    response.extensions_mut().insert(outcome);
+    ext::Sent::of_mut(response.extensions_mut()).set_outcome(outcome);
     response
 }
 

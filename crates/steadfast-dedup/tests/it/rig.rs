@@ -10,10 +10,7 @@ use std::{
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use parking_lot::Mutex;
-use steadfast_call::{
-    BoxError, Call, Failure, Lane, Outcome,
-    ext::{self, Stamp},
-};
+use steadfast_call::{BoxError, Call, Failure, Lane, Outcome, ext};
 use steadfast_dedup::{
     Dedup, DedupLayer, OrderEvent, OrderTracker, RESOLUTION_HEADER, Resolution, SendGuard, SendGuardLayer,
     Settings, Unresolved,

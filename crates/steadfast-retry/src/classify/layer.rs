@@ -10,7 +10,7 @@ use http_body::Body;
 use pin_project_lite::pin_project;
 use steadfast_call::{
     BoxError, Outcome, Peek, Routes,
-    ext::{self, Stamp},
+    ext::{self, Sent},
     outcome_of,
 };
 use steadfast_spec::Endpoint;
@@ -46,7 +46,7 @@ use crate::{
 /// ```
 /// use http_body_util::{BodyExt, Full};
 /// use steadfast_retry::ClassifyLayer;
-/// use steadfast_call::{Outcome, ext::Stamp};
+/// use steadfast_call::Outcome;
 /// use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
@@ -194,7 +194,7 @@ where
 
 fn answer<R>(span: &Span, mut head: response::Parts, outcome: Outcome, body: R) -> Response<R> {
     span::record_answer(span, head.status, &outcome);
-    outcome.put(&mut head.extensions);
+    Sent::of_mut(&mut head.extensions).set_outcome(outcome);
     Response::from_parts(head, body)
 }
 

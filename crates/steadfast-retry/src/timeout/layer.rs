@@ -11,7 +11,7 @@ use http_body::Body;
 use pin_project_lite::pin_project;
 use steadfast_call::{
     BoxError, Call, Failure, Fate, Routes,
-    ext::{self, Stamp},
+    ext::{self, Sent},
 };
 use steadfast_spec::Endpoint;
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -216,9 +216,9 @@ where
         {
             let mut response = result.map_err(Into::into)?;
             let decides = decides_by_body(*this.endpoint, response.status());
-            // Another success leaves nothing in doubt, and the stamp's entry would cost an allocation.
+            // Another success leaves nothing in doubt, and the entry would cost an allocation.
             if decides || !response.status().is_success() {
-                this.stamp.clone().put(response.extensions_mut());
+                Sent::of_mut(response.extensions_mut()).set_stamp(this.stamp.clone());
             }
             return Poll::Ready(Ok(response.map(|body| {
                 let body = TimedBody::new(body, *this.idle);

@@ -5,7 +5,7 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use http_body::{Body, SizeHint};
 use http_body_util::BodyExt;
 use proptest::prelude::*;
-use steadfast_call::{BoxError, Failure, Fate, Outcome, Peek, Resend, ext::Stamp, outcome_of};
+use steadfast_call::{BoxError, Failure, Fate, Outcome, Peek, Resend, outcome_of};
 use steadfast_retry::{Classify, PEEK_LIMIT, PeekedBody};
 use steadfast_spec::{Endpoint, msg};
 use tower::{Service, ServiceExt, service_fn};

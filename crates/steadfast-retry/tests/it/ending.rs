@@ -9,10 +9,7 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::BodyExt;
-use steadfast_call::{
-    BoxError, Call, Failure, Fate, Outcome,
-    ext::{self, Stamp},
-};
+use steadfast_call::{BoxError, Call, Failure, Fate, Outcome, ext};
 use steadfast_retry::{AttemptTimeoutLayer, ClassifyLayer, PEEK_LIMIT, PeekedBody, TimedBody};
 use steadfast_spec::Endpoint;
 use tokio::time::{Instant, sleep};
@@ -87,7 +84,7 @@ async fn o01_an_answer_that_is_cut_or_late_ends_its_connection() {
         let ended = line.0.lock().unwrap().expect("it is ended before anybody asks");
         assert_eq!(ended - start, after);
         // The layers above ask the answer's stamp.
-        let stamp = ext::SendStamp::of(answer.extensions()).unwrap();
+        let stamp = ext::Sent::of(answer.extensions()).stamp().unwrap();
         assert_eq!(stamp.abort(), Some(ended.into_std()));
     }
 }
@@ -134,6 +131,6 @@ async fn o01_an_answer_that_leaves_doubt_names_its_connection() {
             Ok::<_, BoxError>(Response::builder().status(status).body(Steps::default())?)
         });
         let answer = AttemptTimeoutLayer::default().layer(inner).oneshot(request(endpoint)).await.unwrap();
-        assert_eq!(ext::SendStamp::of(answer.extensions()).is_some(), named, "{status} {endpoint:?}");
+        assert_eq!(ext::Sent::of(answer.extensions()).stamp().is_some(), named, "{status} {endpoint:?}");
     }
 }

@@ -146,7 +146,7 @@ async fn an_outcome_in_the_extensions_wins_over_the_status() {
             counter.fetch_add(1, Ordering::Relaxed);
             let mut response = Response::new(Sent::default());
             *response.status_mut() = StatusCode::from_u16(status).unwrap();
-            response.extensions_mut().insert(written.clone());
+            ext::Sent::of_mut(response.extensions_mut()).set_outcome(written.clone());
             async { Ok::<_, BoxError>(response) }
         });
         exact().layer().layer(inner).oneshot(request(Endpoint::Orders)).await.unwrap();

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::{Extensions, HeaderMap, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
-use steadfast_call::{BoxError, Call, Failure, Fate, Outcome, Route, ext::Stamp};
+use steadfast_call::{BoxError, Call, Failure, Fate, Outcome, Route, ext};
 use steadfast_spec::Endpoint;
 use tokio::time::{Instant, Sleep, sleep};
 use tower::Service;
@@ -142,7 +142,7 @@ impl Reply {
     pub(crate) fn give(self) -> Result<Response<Sent>, BoxError> {
         let mut answer = self.answer()?;
         if answer.status() == 429 {
-            Outcome::NotExecuted.put(answer.extensions_mut());
+            ext::Sent::of_mut(answer.extensions_mut()).set_outcome(Outcome::NotExecuted);
         }
         Ok(answer)
     }

@@ -2,10 +2,7 @@ use std::{future::pending, time::Duration};
 
 use http::{Request, Response};
 use http_body_util::{BodyExt, Empty};
-use steadfast_call::{
-    BoxError, Call, Failure, Fate, Outcome, Resend,
-    ext::{self, Stamp},
-};
+use steadfast_call::{BoxError, Call, Failure, Fate, Outcome, Resend, ext};
 use steadfast_retry::{AttemptTimedOut, AttemptTimeoutLayer, BodyStalled, ClassifyLayer};
 use steadfast_spec::Endpoint;
 use tokio::time::{Instant, sleep};

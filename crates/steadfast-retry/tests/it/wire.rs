@@ -7,7 +7,7 @@ use http::{Request, Response};
 use http_body_util::BodyExt;
 use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
-use steadfast_call::{BoxError, Failure, Fate, Outcome, Resend, ext::Stamp};
+use steadfast_call::{BoxError, Failure, Fate, Outcome, Resend};
 use steadfast_retry::{AttemptTimeoutLayer, ClassifyLayer, PeekedBody, TimedBody};
 use steadfast_spec::Endpoint;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

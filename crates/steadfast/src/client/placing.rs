@@ -1,10 +1,7 @@
 use bytes::Bytes;
 use http::{Request, StatusCode};
 use http_body_util::Full;
-use steadfast_call::{
-    Call, Outcome,
-    ext::{self, Stamp},
-};
+use steadfast_call::{Call, Outcome, ext};
 use steadfast_dedup::{Resolution, Unresolved};
 use steadfast_spec::{Operation, OrderRequest, PlacedOrder};
 

@@ -30,10 +30,7 @@ use std::{
 };
 
 use http::{Request, Response, StatusCode, Uri};
-use steadfast_call::{
-    BoxError, Call, Failure, Outcome, Routes,
-    ext::{Place, Stamp},
-};
+use steadfast_call::{BoxError, Call, Failure, Outcome, Routes, ext::Place};
 use steadfast_retry::{Sends, error_type};
 use steadfast_spec::{BaseUrl, Endpoint};
 use tower_http::{

@@ -6,7 +6,7 @@ use std::{
 
 use http::{Request, Response};
 use pin_project_lite::pin_project;
-use steadfast_call::{BoxError, Failure, Outcome, Routes, ext::Stamp};
+use steadfast_call::{BoxError, Failure, Outcome, Routes};
 use steadfast_spec::Endpoint;
 use tokio::time::Instant;
 use tower_layer::Layer;

@@ -9,7 +9,6 @@ use steadfast::{
     Operation,
     call::{Failure, Outcome},
     dedup::Unresolved,
-    ext::Stamp,
     spec::PlacedOrder,
 };
 use steadfast_sandbox::{Sandbox, SandboxBuilder};

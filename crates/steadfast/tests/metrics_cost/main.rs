@@ -21,6 +21,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use steadfast::{
     BoxError, Outcome,
     call::{Call, Route},
+    ext,
     metrics::{AdmittedLayer, AttemptMetricsLayer, CallMetricsLayer, QueuedLayer},
     spec::Endpoint,
 };
@@ -33,7 +34,7 @@ const CALLS: usize = 10_000;
 
 fn leaf(_: Request<()>) -> Ready<Result<Response<()>, BoxError>> {
     let mut response = Response::new(());
-    response.extensions_mut().insert(Outcome::Rejected);
+    ext::Sent::of_mut(response.extensions_mut()).set_outcome(Outcome::Rejected);
     ready(Ok(response))
 }
 

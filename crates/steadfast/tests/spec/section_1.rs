@@ -4,7 +4,6 @@ use http::{HeaderValue, Method, StatusCode, header::CONTENT_TYPE};
 use steadfast::{
     Access, Client, Operation, Outcome, Paths,
     call::Failure,
-    ext::Stamp,
     route::InvalidRequest,
     spec::{Endpoint, Form},
 };

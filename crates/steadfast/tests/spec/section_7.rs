@@ -5,7 +5,6 @@ use std::time::Duration;
 use http::StatusCode;
 use steadfast::{
     ErrorKind, Operation, Outcome,
-    ext::Stamp,
     spec::{ERRORS, Endpoint, ErrorRow},
 };
 

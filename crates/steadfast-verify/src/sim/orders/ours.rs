@@ -11,7 +11,7 @@ use steadfast::{
     auth::{ApiKey, Credentials, IndividualLogin, Login, Renewal, TokenSource, Totp, TotpSecret},
     call::{BootClock, Failure, Outcome, Routes, WallClock, causes},
     dedup::{OrderTracker, Recover, Settings, Unresolved, Verdict},
-    ext::{DoNotRetry, IntentId, Stamp},
+    ext::{DoNotRetry, IntentId},
     limit::{Account, ColdStart, ZoneLimiter},
     retry::{AttemptTimeoutLayer, RetryPolicy},
     spec::{Endpoint, Form, PlacedOrder},

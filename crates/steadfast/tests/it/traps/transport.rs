@@ -7,7 +7,7 @@ use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use steadfast::{
     BoxError, Outcome,
     call::{Failure, Fate, Resend},
-    ext::Stamp,
+    ext,
     leaf::Leaf,
     retry::{AttemptTimeoutLayer, ClassifyLayer},
 };
@@ -91,7 +91,7 @@ async fn an_incomplete_message_does_not_say_that_nothing_was_sent() {
 fn by_status() -> Boxed {
     whole_or_cut(leaf().map_response(|mut response: Response<hyper::body::Incoming>| {
         if response.status() == StatusCode::OK {
-            response.extensions_mut().insert(Outcome::Accepted { order_id: None });
+            ext::Sent::of_mut(response.extensions_mut()).set_outcome(Outcome::Accepted { order_id: None });
         }
         response
     }))

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use shuttle::rand::{Rng, thread_rng};
-use steadfast_call::{BoxError, ext::Stamp};
+use steadfast_call::{BoxError, ext::Sent};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -123,7 +123,7 @@ async fn pause(turns: u32) {
 fn answer(status: StatusCode, outcome: Outcome) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::from(Bytes::from_static(b"{}")));
     *response.status_mut() = status;
-    response.extensions_mut().insert(outcome);
+    Sent::of_mut(response.extensions_mut()).set_outcome(outcome);
     response
 }
 
