@@ -20,6 +20,9 @@ impl Rules {
     /// to the limiter at once and waits there before all others. Where the limiter would admit it earlier than after
     /// the first delay of the schedule, it waits here as usual. Its 429s do not use up the schedule, because a cancel
     /// is given up only when its deadline comes; without a deadline they do.
+    ///
+    /// A `Retry-After` beyond the last delay of the schedule is not followed, here as at the limiter: §7 gives a client
+    /// the schedule for a 429 and knows no `Retry-After`, and one that is wrong must not keep a trader in a position.
     pub(crate) fn get_out(
         &self,
         earlier: &[Attempt],
@@ -35,7 +38,8 @@ impl Rules {
         else {
             return Decision::Stop(StopReason::Spent);
         };
-        let asked = observation.retry_after.unwrap_or_default().min(self.retry_after_cap);
+        let asked = observation.retry_after.filter(|asked| asked <= last).unwrap_or_default();
+        let asked = asked.min(self.retry_after_cap);
         let least = asked.max(*first);
         let held = remaining.permit.unwrap_or_default();
         if held >= least - least / SHORT_OF {
@@ -87,9 +91,11 @@ mod tests {
             (None, 900, 0),
             (None, 899, 1_000),
             (None, 0, 1_000),
-            (Some(30), 30_000, 0),
-            (Some(30), 1_000, 30_000),
-            (Some(3_600), 59_000, 0),
+            (Some(5), 5_000, 0),
+            (Some(5), 1_000, 5_000),
+            (Some(8), 1_000, 8_000),
+            (Some(9), 1_000, 0),
+            (Some(3_600), 0, 1_000),
         ] {
             let expected = Decision::Repeat { after: Duration::from_millis(after) };
             assert_eq!(decide(&[], retry_after, Some(held), None), expected, "{retry_after:?} {held}");

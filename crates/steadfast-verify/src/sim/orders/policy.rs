@@ -280,6 +280,13 @@ mod tests {
         assert_eq!(ends(&[(0, e), (999, answered(200))]), ["repeated_too_soon"]);
         let failed = answered(500);
         assert_eq!(ends(&[(0, failed), (1_100, failed), (2_200, answered(200))]), ["repeated_too_soon"]);
+        let told = |seconds| {
+            let retry_after = Some(Duration::from_secs(seconds));
+            Some(Ended::Answered { status: 429, says: Says::Nothing, retry_after })
+        };
+        assert_eq!(ends(&[(0, told(8)), (7_000, answered(200))]), ["repeated_too_soon"]);
+        assert!(ends(&[(0, told(8)), (8_000, answered(200))]).is_empty());
+        assert!(ends(&[(0, told(60)), (1_100, answered(200))]).is_empty(), "a long one is not followed");
     }
 
     #[test]

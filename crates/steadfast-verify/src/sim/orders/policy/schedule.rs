@@ -101,7 +101,9 @@ impl Loop {
     /// Returns the least wait before the next send, if there may be one.
     pub(crate) fn wait(&self, ended: Ended) -> Option<Duration> {
         if self.waits_at_limiter(ended) {
-            let asked = asked(ended).max(WAITS[0]);
+            // A cancel must get out: it does not follow a `Retry-After` beyond the schedule's last wait.
+            let asked =
+                Some(asked(ended)).filter(|asked| *asked <= WAITS[3]).unwrap_or_default().max(WAITS[0]);
             return Some(asked.mul_f64(PAUSED));
         }
         let scheduled = *WAITS.get(self.repeats)?;
