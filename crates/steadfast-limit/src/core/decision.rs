@@ -67,8 +67,8 @@ impl WaiterId {
 pub struct Grant {
     keys: KeySet,
     at: Nanos,
-    /// The zones in which the request is the probe after a pause, one bit each.
-    probes: u8,
+    /// The zones that await the answer, one bit each.
+    awaited: u8,
     /// The zones in which only the log admitted the request, one bit each.
     optimistic: u8,
     lane: Lane,
@@ -79,8 +79,10 @@ pub struct Grant {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
     pub(crate) at: Nanos,
-    /// True if the request is the probe after a pause.
-    pub(crate) probe: bool,
+    pub(crate) lane: Lane,
+    /// True if the zone awaits the answer before it lets the next request go: the request is the probe after a pause,
+    /// or a critical one soon after it.
+    pub(crate) awaited: bool,
     /// True if only the log admitted the request.
     pub(crate) optimistic: bool,
 }
@@ -88,12 +90,12 @@ pub(crate) struct Share {
 impl Grant {
     /// Makes a grant in which no key has a part but its slot.
     pub(crate) fn new(keys: KeySet, lane: Lane, at: Nanos) -> Self {
-        Self { keys, at, probes: 0, optimistic: 0, lane, is_lenient: false }
+        Self { keys, at, awaited: 0, optimistic: 0, lane, is_lenient: false }
     }
 
     /// Sets the part of the key at `place` in the set.
     pub(crate) fn share_in(&mut self, place: usize, share: Share) {
-        self.probes |= u8::from(share.probe) << place;
+        self.awaited |= u8::from(share.awaited) << place;
         self.optimistic |= u8::from(share.optimistic) << place;
     }
 
@@ -123,10 +125,10 @@ impl Grant {
 
     /// Returns every key with its part.
     pub(crate) fn shares(&self) -> impl Iterator<Item = (usize, Share)> + use<> {
-        let Self { keys, at, probes, optimistic, .. } = *self;
+        let Self { keys, at, awaited, optimistic, lane, .. } = *self;
         keys.iter().enumerate().map(move |(place, id)| {
             let is_in = |bits: u8| bits >> place & 1 == 1;
-            (id, Share { at, probe: is_in(probes), optimistic: is_in(optimistic) })
+            (id, Share { at, lane, awaited: is_in(awaited), optimistic: is_in(optimistic) })
         })
     }
 }

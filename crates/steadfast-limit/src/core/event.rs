@@ -8,13 +8,13 @@ use crate::core::snapshot::WindowUse;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// The gateway answered 429: the zone stops for all lanes.
+    /// The gateway answered 429: the zone stops for all lanes, for cancels no longer than 8 s.
     Paused {
         /// The zone.
         zone: Zone,
         /// The key, as in [`ZoneSnapshot`](crate::ZoneSnapshot).
         key: u64,
-        /// The length of the pause.
+        /// The length of the pause for all lanes but the critical one.
         pause: Duration,
         /// True if the probe after a pause was refused again.
         again: bool,

@@ -101,14 +101,14 @@ impl KeyState {
         self.spend(now);
         self.optimistic += u16::from(optimistic);
         let learned = self.learned(lane);
-        let mut probe = false;
+        let mut awaited = false;
         if let Some(penalty) = &mut self.penalty {
             if lane == Lane::Bulk {
                 penalty.hold_back_bulk(now + paced::every_second(rules, lane, learned));
             }
-            probe = penalty.breaker_mut().granted(now);
+            awaited = penalty.breaker_mut().granted(lane, rules.apart(), now);
         }
-        Share { at: now, probe, optimistic }
+        Share { at: now, lane, awaited, optimistic }
     }
 
     /// Charges the pacer for a request of `lane`, if the lane is paced. False if the request comes too early.
@@ -141,7 +141,7 @@ impl KeyState {
         self.stamp(rules, share.at, now);
         self.optimistic_ended(share);
         let Some(penalty) = &mut self.penalty else { return Change::default() };
-        penalty.breaker_mut().answered(share.probe);
+        penalty.breaker_mut().answered(share);
         penalty.critical_mut().clean(rules.profile, rules.shortest_limit(), now);
         penalty.trust_mut().clean(rules.profile, rules.shortest_limit(), now)
     }
@@ -156,7 +156,7 @@ impl KeyState {
         now: Nanos,
     ) -> Verdict {
         self.stamp(rules, share.at, now);
-        self.penalty_mut().breaker_mut().refused(share.at, share.probe, retry_after, now)
+        self.penalty_mut().breaker_mut().refused(share, retry_after, now)
     }
 
     /// Records a 429 that the limiter's own log does not explain. Returns what the key has learned.
@@ -191,11 +191,11 @@ impl KeyState {
         self.no_answer(share, now);
     }
 
-    /// Frees the slot of a request of `lane` that never left.
-    pub(crate) fn give_back(&mut self, share: Share, lane: Lane, now: Nanos) {
+    /// Frees the slot of a request that never left.
+    pub(crate) fn give_back(&mut self, share: Share, now: Nanos) {
         self.changed();
         self.in_flight.leave(share.at);
-        self.unpace(lane);
+        self.unpace(share.lane);
         self.no_answer(share, now);
     }
 
@@ -265,15 +265,15 @@ impl KeyState {
         rules.bounds.iter().map(used).collect()
     }
 
-    /// Returns the end of the pause, if it is not over at `now`.
-    pub(crate) fn paused_until(&self, now: Nanos) -> Option<Nanos> {
-        self.penalty.as_ref().and_then(|penalty| penalty.breaker().paused_until(now))
+    /// Returns the end of the pause in `lane`, if it is not over at `now`.
+    pub(crate) fn paused_until(&self, lane: Lane, now: Nanos) -> Option<Nanos> {
+        self.penalty.as_ref().and_then(|penalty| penalty.breaker().paused_until(lane, now))
     }
 
     /// Returns until when a 429 closes the zone for the lanes that can wait, or 0.
     pub(crate) fn closed_until(&self, now: Nanos) -> Nanos {
         let full = self.penalty.as_ref().map_or(0, |penalty| penalty.full_until());
-        full.max(self.paused_until(now).unwrap_or(0))
+        full.max(self.paused_until(Lane::Bulk, now).unwrap_or(0))
     }
 
     pub(crate) fn trust(&self) -> TrustLevel {
@@ -321,11 +321,11 @@ impl KeyState {
         self.log.push(now + rules.settle, rules.unit, rules.usual);
     }
 
-    /// Records that a request brought no answer. If it was the probe after a pause, the next request is one.
+    /// Records that a request brought no answer. If the zone awaited it, the next request is awaited instead.
     fn no_answer(&mut self, share: Share, now: Nanos) {
         self.optimistic_ended(share);
         if let Some(penalty) = &mut self.penalty {
-            penalty.breaker_mut().unanswered(share.probe, now);
+            penalty.breaker_mut().unanswered(share, now);
         }
     }
 

@@ -191,8 +191,8 @@ impl Limiter {
                 }
                 Answer::TooManyRequests { retry_after } => {
                     let verdict = state.refused(rules, share, retry_after, now);
-                    if let Verdict::Opened { pause, again } = verdict {
-                        self.on_429(id, (pause, again), &grant, now);
+                    if let Verdict::Opened { pause, after } = verdict {
+                        self.on_429(id, (pause, after), &grant, now);
                     }
                     self.keys.get_mut(id).0.optimistic_ended(share);
                 }
@@ -236,7 +236,7 @@ impl Limiter {
 
     fn give_back(&mut self, grant: Grant, now: Nanos) {
         for (id, share) in grant.shares() {
-            self.keys.get_mut(id).0.give_back(share, grant.lane(), now);
+            self.keys.get_mut(id).0.give_back(share, now);
         }
         self.dispatch(grant.keys(), now);
     }

@@ -111,6 +111,11 @@ impl Rules {
         self.bounds.first().map_or(0, |bound| bound.limit)
     }
 
+    /// Returns the distance of requests that are spread evenly over the shortest window.
+    pub(crate) fn apart(&self) -> Nanos {
+        self.bounds.first().map_or(0, |bound| bound.period / u64::from(bound.limit.max(1)))
+    }
+
     /// Returns how much `lane` may fill of the window at `place` (0 is the shortest): of the limit, and of its
     /// ceiling. The limit of the shortest window is the `learned` one, if there is one.
     pub(crate) fn allows(&self, place: usize, lane: Lane, learned: Option<u32>) -> (u32, u32) {

@@ -29,7 +29,7 @@ pub struct ZoneSnapshot {
     pub lost: usize,
     /// The zone's windows, the shortest first.
     pub windows: Vec<WindowUse>,
-    /// The rest of a pause after a 429.
+    /// The rest of a pause after a 429, for all lanes but the critical one.
     pub paused_for: Option<Duration>,
     /// The zone's step: 0 its own profile, 1 universal, 2 paced.
     pub step: u8,

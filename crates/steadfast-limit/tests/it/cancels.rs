@@ -128,9 +128,10 @@ fn a_cancel_that_meets_a_pause_is_the_probe_that_ends_it() {
             let cancels = |from: Nanos, to: Nanos| {
                 wire.seen.waits.iter().filter(move |w| w.1 == Lane::Critical && (from..to).contains(&w.0))
             };
-            // The probe is a cancel. The others leave after a pause of a second and its answer.
+            // The probe is a cancel. After a pause of a second they leave one by one, each after an answer, behind one
+            // that came before.
             let last = cancels(asked, asked + 1).map(|w| w.2).max().unwrap();
-            assert!(asked + last <= stopped + S + RTT, "{profile:?}: the last waited {last}");
+            assert!(asked + last <= stopped + S + 5 * RTT, "{profile:?}: the last waited {last}");
             let mut later: Vec<_> = cancels(outage + 3 * S, Nanos::MAX).map(|w| w.2).collect();
             later.sort_unstable();
             assert!(at_most(&later, 990) <= 50 * MS, "{profile:?}: {later:?}");

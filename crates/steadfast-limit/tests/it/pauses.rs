@@ -63,6 +63,120 @@ fn the_foremost_request_probes_if_no_cancel_waits() {
     assert!(core.alarm(poll).is_some_and(|at| at < core.now + S / 4));
 }
 
+/// Regression: a `Retry-After` given to a poll held back cancels as well.
+#[test]
+fn a_pause_asked_of_a_poll_holds_cancels_for_the_breakers_own_steps() {
+    let mut core = Core::of(general());
+    let poll = core.granted(GENERAL, Lane::Bulk);
+    let minute = Answer::TooManyRequests { retry_after: Some(Duration::from_secs(60)) };
+    core.limiter.settle(poll, minute, core.now);
+    let told = core.now;
+    let (order, cancel) = (core.queued(GENERAL, Lane::Trading), core.queued(GENERAL, Lane::Critical));
+    assert_eq!(core.alarm(cancel), Some(told + S));
+    assert_eq!(core.alarm(order), None, "the cancel's alarm comes first");
+    core.now = told + S;
+    let mut probe = granted(core.poll(cancel));
+    assert_eq!(core.alarm(order), None, "others are spread, and wait for its answer besides");
+    for pause in [2, 4, 8, 8] {
+        let refused_at = core.now;
+        core.limiter.settle(probe, minute, core.now);
+        let cancel = core.queued(GENERAL, Lane::Critical);
+        assert_eq!(core.alarm(cancel), Some(refused_at + pause * S));
+        core.now = refused_at + pause * S;
+        probe = granted(core.poll(cancel));
+    }
+    core.answer(probe);
+    let (last_refused, now) = (told + 15 * S, core.now);
+    assert_eq!(core.alarm(order), Some(last_refused + 60 * S), "told again with the cancel's last refusal");
+    let cancel = core.granted(GENERAL, Lane::Critical);
+    core.answer(cancel);
+    assert_eq!(core.now, now, "cancels go on");
+    let mismatches = core.limiter.take_events();
+    let mismatches = mismatches.iter().filter(|event| matches!(event, Event::ModelMismatch { .. }));
+    assert_eq!(mismatches.count(), 1, "cancels that try early teach the others nothing");
+}
+
+/// The minute counts as spent after a failed probe, but not because a cancel tried before the time that polls were told.
+#[test]
+fn a_cancel_that_tries_early_does_not_lengthen_the_pause_of_others() {
+    let mut core = Core::of(general());
+    let poll = core.granted(GENERAL, Lane::Bulk);
+    let told = core.now;
+    let answer = Answer::TooManyRequests { retry_after: Some(Duration::from_secs(20)) };
+    core.limiter.settle(poll, answer, core.now);
+    core.now += S;
+    let probe = core.granted(GENERAL, Lane::Critical);
+    core.answer_429(probe);
+    let order = core.queued(GENERAL, Lane::Trading);
+    assert_eq!(core.alarm(order), Some(told + 20 * S));
+}
+
+#[test]
+fn a_pause_asked_of_a_cancel_is_kept_if_it_is_short() {
+    for (asked, kept) in [(5, 5), (8, 8), (9, 1), (60, 1)] {
+        let mut core = Core::of(per_second(GENERAL, 10));
+        let cancel = core.granted(GENERAL, Lane::Critical);
+        let answer = Answer::TooManyRequests { retry_after: Some(Duration::from_secs(asked)) };
+        core.limiter.settle(cancel, answer, core.now);
+        let cancel = core.queued(GENERAL, Lane::Critical);
+        assert_eq!(core.alarm(cancel), Some(core.now + kept * S), "{asked}");
+    }
+}
+
+/// Regression: nine left at once after the probe, and a gateway with little quota left refused them together.
+#[test]
+fn after_a_pause_cancels_leave_one_by_one_and_wait_for_no_answer_long() {
+    let mut core = Core::of(per_second(GENERAL, 10));
+    let poll = core.granted(GENERAL, Lane::Bulk);
+    core.answer_429(poll);
+    let cancels: Vec<_> = (0..5).map(|_| core.queued(GENERAL, Lane::Critical)).collect();
+    core.now += S;
+    let probe = granted(core.poll(cancels[0]));
+    core.now += S / 50;
+    core.answer(probe);
+    let answered = granted(core.poll(cancels[1]));
+    assert_eq!(core.alarm(cancels[2]), Some(core.now + HELD_SECOND / 10));
+    core.now += S / 50;
+    core.answer(answered);
+    let _without_answer = granted(core.poll(cancels[2]));
+    core.now += HELD_SECOND / 10;
+    let dropped = granted(core.poll(cancels[3]));
+    assert_eq!(core.alarm(cancels[4]), Some(core.now + HELD_SECOND / 10));
+    core.limiter.refund(dropped, core.now);
+    let _ = granted(core.poll(cancels[4]));
+}
+
+#[test]
+fn a_minute_after_a_pause_cancels_leave_at_once_again() {
+    let mut core = Core::of(per_second(GENERAL, 10));
+    let poll = core.granted(GENERAL, Lane::Bulk);
+    core.answer_429(poll);
+    core.now += S;
+    core.spend(GENERAL, Lane::Critical, 1);
+    core.now += 59 * S;
+    core.spend(GENERAL, Lane::Critical, 10);
+}
+
+/// A cancel whose deadline lies in the pause of the others is not refused.
+#[test]
+fn a_pause_asked_of_others_makes_no_cancel_late() {
+    let mut core = Core::of(general());
+    let poll = core.granted(GENERAL, Lane::Bulk);
+    let blocks = (0..9).map(|_| core.granted(GENERAL, Lane::Critical)).collect::<Vec<_>>();
+    let by = Some(core.now + 5 * S);
+    let cancel = queued(core.ask_by(&[GENERAL], Lane::Critical, by, false));
+    let order = queued(core.ask_by(&[GENERAL], Lane::Trading, by, false));
+    let answer = Answer::TooManyRequests { retry_after: Some(Duration::from_secs(60)) };
+    core.limiter.settle(poll, answer, core.now);
+    assert!(matches!(refused(core.poll(order)), Refusal::WouldMissDeadline { .. }));
+    blocks.into_iter().for_each(|cancel| core.answer(cancel));
+    let later = queued(core.ask_by(&[GENERAL], Lane::Critical, by, false));
+    core.now += S + HELD_SECOND;
+    let probe = granted(core.poll(cancel));
+    core.answer(probe);
+    let _ = granted(core.poll(later));
+}
+
 #[test]
 fn a_second_429_takes_the_minute_for_spent_but_cancels_go_on_trying() {
     let mut core = Core::of(general());

@@ -38,6 +38,7 @@ mod stored;
 mod storm;
 mod tcp;
 mod token_life;
+mod told_to_wait;
 mod transport;
 mod traps;
 mod typed;

@@ -85,7 +85,7 @@ impl KeyState {
                 let answered = (is_paced && is_exempt(lane, strict))
                     .then(|| windows(lost(self.in_flight.len().saturating_add(ahead))))
                     .flatten();
-                let paused = self.penalty.as_ref().map_or(0, |penalty| penalty.breaker().admits_at());
+                let paused = self.penalty.as_ref().map_or(0, |penalty| penalty.breaker().admits_at(lane));
                 let opens = patient.into_iter().chain(answered).min()?;
                 Some(opens.max(paused).max(self.held_back(lane)))
             }
@@ -131,7 +131,7 @@ impl KeyState {
             };
             frees + u64::from(rounds) * bound.period
         });
-        let paused = self.paused_until(now).unwrap_or(0);
+        let paused = self.paused_until(lane, now).unwrap_or(0);
         windows.fold(now, Nanos::max).max(paused).max(self.held_back(lane))
     }
 

@@ -11,6 +11,7 @@ use crate::{
         lanes::precedes_unpaced,
         queue::{Alarm, Place, Queue},
         time::Nanos,
+        trust::circuit_breaker::After,
     },
     error::Refusal,
 };
@@ -28,16 +29,17 @@ enum Obstacle {
 /// Operations on the queues.
 impl Limiter {
     /// Stops a zone after a 429.
-    pub(super) fn on_429(&mut self, id: usize, (pause, again): (Nanos, bool), grant: &Grant, now: Nanos) {
+    pub(super) fn on_429(&mut self, id: usize, (pause, after): (Nanos, After), grant: &Grant, now: Nanos) {
         let (state, rules) = self.keys.get_mut(id);
         let (zone, key) = (rules.zone, state.key());
         // Windows no longer than the pause empty during it. A longer one is probably spent only if the probe after a
-        // pause fails as well. The lanes that must get out probe after every pause.
-        if again && rules.longest() > pause {
+        // pause fails as well; a critical one that came before the time given by the service shows nothing new. The
+        // lanes that must get out probe after every pause.
+        if after == After::Pause && rules.longest() > pause {
             state.fill(now + rules.longest());
         }
         // A probe that fails shows that the quota is still spent, not that critical requests follow too fast.
-        if grant.lane() == Lane::Critical && !again && !grant.is_lenient() {
+        if grant.lane() == Lane::Critical && after == After::Nothing && !grant.is_lenient() {
             state.critical_mismatch(rules, now);
         }
         // Critical requests are not spread, and may use more than the other lanes have learned.
@@ -47,10 +49,12 @@ impl Limiter {
             let change = state.mismatch(rules, now);
             self.report_change(id, change);
         }
+        let again = after != After::Nothing;
         self.events.push(Event::Paused { zone, key, pause: Duration::from_nanos(pause), again });
         for waiter in self.keys.queue(id).map(Queue::waiters).unwrap_or_default() {
-            let deadline = self.waiters.get(waiter).and_then(|known| known.deadline());
-            if deadline.is_some_and(|deadline| deadline < now + pause) {
+            let Some(known) = self.waiters.get(waiter) else { continue };
+            let opens = self.keys.get(id).0.paused_until(known.place().lane, now);
+            if known.deadline().is_some_and(|deadline| opens.is_some_and(|opens| deadline < opens)) {
                 self.refuse_late(waiter, now);
             }
         }

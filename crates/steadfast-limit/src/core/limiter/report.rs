@@ -32,7 +32,7 @@ impl Limiter {
             in_flight: state.on_their_way(),
             lost: state.lost(),
             windows: state.uses(rules, now),
-            paused_for: state.paused_until(now).map(|until| Duration::from_nanos(until - now)),
+            paused_for: state.paused_until(Lane::Bulk, now).map(|until| Duration::from_nanos(until - now)),
             step: state.trust().step(),
             lanes: Lane::ALL.map(|lane| LaneSnapshot {
                 lane,

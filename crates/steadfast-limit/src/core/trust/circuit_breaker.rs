@@ -1,23 +1,31 @@
 use std::time::Duration;
 
-use crate::core::time::Nanos;
+use steadfast_call::Lane;
+
+use crate::core::{decision::Share, time::Nanos};
 
 /// The reaction of a zone to the 429s of one key: it pauses, then lets one probe through, then goes on.
 ///
 /// The pauses grow from one second to eight while the probes fail. A `Retry-After` replaces them, up to a minute.
+///
+/// In the critical lane no `Retry-After` makes a pause longer than eight seconds, and one given to another lane makes it
+/// no longer at all: a cancel must get out, and the service may mean polls alone, or be wrong. For a minute after the
+/// begin of a pause critical requests leave one by one, because the quota may not be back for all of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CircuitBreaker {
     state: State,
     /// When the last pause began. A refusal of a request granted earlier has the same cause.
     since: Nanos,
-    /// The end of the pause, or of the time reserved for a probe.
+    /// The end of the pause, or of the time reserved for the request whose answer the zone awaits.
     until: Nanos,
+    /// The end of the longest pause that the service asked for. It holds back all lanes but the critical one.
+    asked_until: Nanos,
     step: u8,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// Requests pass.
+    /// Requests pass; critical ones one by one, for a while after a pause.
     #[default]
     Closed,
     /// The zone pauses, or nothing has been granted since its pause.
@@ -31,201 +39,146 @@ enum State {
 pub(crate) enum Verdict {
     /// It was on its way when the zone stopped, and says nothing new.
     Straggler,
-    /// The zone stops for `pause`; `again` is true if the probe after a pause failed.
-    Opened { pause: Nanos, again: bool },
+    /// The zone stops, for `pause` in all lanes but the critical one.
+    Opened { pause: Nanos, after: After },
+}
+
+/// The kind of pause that came before a refused request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    /// No pause.
+    Nothing,
+    /// The pause of the critical lane, whose probe it is. The service had asked the others to wait longer.
+    OwnPause,
+    /// A pause, whose probe it is.
+    Pause,
 }
 
 impl CircuitBreaker {
     const FIRST_PAUSE: Nanos = 1_000_000_000;
     const LONGEST_STEP: u8 = 3;
     const LONGEST_PAUSE: Nanos = 60_000_000_000;
+    /// The longest that the critical lane waits between two tries: the schedule that §7 gives for a 429 ends there.
+    const LONGEST_CRITICAL: Nanos = Self::FIRST_PAUSE << Self::LONGEST_STEP;
+    /// For how long after the begin of a pause critical requests leave one by one.
+    const CAUTION: Nanos = 60_000_000_000;
 
-    /// Returns when the zone admits the next request.
-    pub(crate) fn admits_at(&self) -> Nanos {
-        match self.state {
-            State::Closed => 0,
-            State::Open | State::HalfOpen => self.until,
+    /// Returns when the zone admits the next request of `lane`.
+    pub(crate) fn admits_at(&self, lane: Lane) -> Nanos {
+        match (lane, self.state) {
+            (Lane::Critical, _) => self.until,
+            (_, State::Closed) => self.asked_until,
+            (_, State::Open | State::HalfOpen) => self.until.max(self.asked_until),
         }
     }
 
-    /// Returns the end of the pause, if it is not over at `now`.
-    pub(crate) fn paused_until(&self, now: Nanos) -> Option<Nanos> {
-        (self.state == State::Open && self.until > now).then_some(self.until)
+    /// Returns the end of the pause in `lane`, if it is not over at `now`.
+    pub(crate) fn paused_until(&self, lane: Lane, now: Nanos) -> Option<Nanos> {
+        let own = if self.state == State::Open { self.until } else { 0 };
+        let end = if lane == Lane::Critical { own } else { own.max(self.asked_until) };
+        (end > now).then_some(end)
     }
 
     /// True if nothing of a pause is left to remember at `now`.
     pub(crate) fn is_over(&self, now: Nanos) -> bool {
         match self.state {
             // Requests granted before the last pause may still be refused.
-            State::Closed => self.since == 0 || self.since + Self::LONGEST_PAUSE <= now,
+            State::Closed => !self.is_cautious(now) && self.asked_until <= now,
             // No probe was sent for as long as the longest pause, so the count of pauses is out of date.
-            State::Open => self.until + Self::LONGEST_PAUSE <= now,
+            State::Open => self.until.max(self.asked_until) + Self::LONGEST_PAUSE <= now,
             State::HalfOpen => false,
         }
     }
 
-    /// Records a grant at `now`. True if it is a probe.
-    pub(crate) fn granted(&mut self, now: Nanos) -> bool {
-        if self.state == State::Closed {
-            return false;
-        }
-        // ## Open => HalfOpen, HalfOpen => HalfOpen
-        //
-        // The pause is over, but whether the quota is back is unknown: one request tests it for all. If it is not
-        // answered for as long as the pause was, the next one probes: a lost answer is noticed only half a minute
-        // later, and cancels wait.
-        self.state = State::HalfOpen;
-        self.until = now + (Self::FIRST_PAUSE << self.step);
+    /// Records a grant of `lane` at `now`. True if the zone awaits its answer. Where critical requests leave one by
+    /// one, the next one waits no longer than `apart` for it.
+    pub(crate) fn granted(&mut self, lane: Lane, apart: Nanos, now: Nanos) -> bool {
+        let reserved = match self.state {
+            State::Closed if lane == Lane::Critical && self.is_cautious(now) => apart.min(Self::FIRST_PAUSE),
+            State::Closed => return false,
+            // ## Open => HalfOpen, HalfOpen => HalfOpen
+            //
+            // The pause is over, but whether the quota is back is unknown: one request tests it for all. If it is not
+            // answered for as long as the pause was, the next one probes: a lost answer is noticed only half a minute
+            // later, and cancels wait.
+            State::Open | State::HalfOpen => {
+                self.state = State::HalfOpen;
+                Self::FIRST_PAUSE << self.step
+            }
+        };
+        self.until = now + reserved;
         true
     }
 
     /// Records an answer other than 429.
-    pub(crate) fn answered(&mut self, probe: bool) {
+    pub(crate) fn answered(&mut self, share: Share) {
         // ## HalfOpen => Closed
-        if probe && self.state == State::HalfOpen {
-            *self = Self { since: self.since, ..Self::default() };
+        //
+        // The pause that the service asked for stays: it may mean polls alone.
+        if self.awaits(share) && self.state != State::Open {
+            *self = Self { since: self.since, asked_until: self.asked_until, ..Self::default() };
         }
     }
 
-    /// Records that the probe brought no answer: it never left, or its answer was lost.
-    pub(crate) fn unanswered(&mut self, probe: bool, now: Nanos) {
+    /// Records that a request brought no answer: it never left, or its answer was lost.
+    pub(crate) fn unanswered(&mut self, share: Share, now: Nanos) {
         // ## HalfOpen => Open
         //
-        // Nothing was learned. The pause is over all the same, so the next request probes at once.
-        if probe && self.state == State::HalfOpen {
-            self.state = State::Open;
+        // Nothing was learned. The next request need not wait for this one, and is a probe if this was one.
+        if self.awaits(share) && self.state != State::Open {
+            if self.state == State::HalfOpen {
+                self.state = State::Open;
+            }
             self.until = now;
         }
     }
 
-    /// Records a 429 for a request granted at `granted`.
-    pub(crate) fn refused(
-        &mut self,
-        granted: Nanos,
-        probe: bool,
-        retry_after: Option<Duration>,
-        now: Nanos,
-    ) -> Verdict {
+    /// Records a 429.
+    pub(crate) fn refused(&mut self, share: Share, retry_after: Option<Duration>, now: Nanos) -> Verdict {
         // A `Retry-After` of zero right after a refusal is meaningless.
         let asked = retry_after
             .and_then(|after| u64::try_from(after.as_nanos()).ok().or(Some(Nanos::MAX)))
             .filter(|after| *after > 0)
             .map(|after| after.min(Self::LONGEST_PAUSE));
-        if self.since > 0 && granted <= self.since {
-            if let (Some(asked), State::Open) = (asked, self.state) {
-                self.until = self.until.max(now + asked);
+        // Whether `asked` may lengthen the pause of the critical lane.
+        let binds_cancels = |asked| share.lane == Lane::Critical && asked <= Self::LONGEST_CRITICAL;
+        if self.is_old(share) {
+            if let Some(asked) = asked.filter(|_| self.state == State::Open || self.asked_until > now) {
+                self.asked_until = self.asked_until.max(now + asked);
+                if binds_cancels(asked) && self.state == State::Open {
+                    self.until = self.until.max(now + asked);
+                }
             }
             return Verdict::Straggler;
         }
         // ## Closed => Open, HalfOpen => Open
-        let again = probe && self.state == State::HalfOpen;
-        self.step = if again { (self.step + 1).min(Self::LONGEST_STEP) } else { 0 };
-        let pause = asked.unwrap_or(Self::FIRST_PAUSE << self.step);
+        let after = match self.state {
+            State::HalfOpen if share.awaited && share.at < self.asked_until => After::OwnPause,
+            State::HalfOpen if share.awaited => After::Pause,
+            _ => After::Nothing,
+        };
+        self.step = if after == After::Nothing { 0 } else { (self.step + 1).min(Self::LONGEST_STEP) };
+        let step = Self::FIRST_PAUSE << self.step;
         self.state = State::Open;
         self.since = now.max(1);
-        self.until = now + pause;
-        Verdict::Opened { pause, again }
+        self.until = now + asked.filter(|asked| *asked <= step || binds_cancels(*asked)).unwrap_or(step);
+        self.asked_until = self.asked_until.max(asked.map_or(0, |asked| now + asked));
+        Verdict::Opened { pause: self.admits_at(Lane::Bulk) - now, after }
+    }
+
+    /// True if a request was granted before the last pause began.
+    fn is_old(&self, share: Share) -> bool {
+        self.since > 0 && share.at <= self.since
+    }
+
+    fn awaits(&self, share: Share) -> bool {
+        share.awaited && !self.is_old(share)
+    }
+
+    fn is_cautious(&self, now: Nanos) -> bool {
+        self.since > 0 && now < self.since + Self::CAUTION
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const S: Nanos = 1_000_000_000;
-
-    fn stopped(seconds: u64, again: bool) -> Verdict {
-        Verdict::Opened { pause: seconds * S, again }
-    }
-
-    #[test]
-    fn pauses_double_up_to_eight_seconds_while_the_probes_fail() {
-        let mut breaker = CircuitBreaker::default();
-        let mut now = 10 * S;
-        assert_eq!(breaker.refused(9 * S, false, None, now), stopped(1, false));
-        for (last, pause) in [(1, 2), (2, 4), (4, 8), (8, 8)] {
-            now = breaker.admits_at();
-            assert!(breaker.granted(now));
-            assert_eq!(
-                breaker.admits_at(),
-                now + last * S,
-                "one probe at a time, for as long as the pause was"
-            );
-            assert_eq!(breaker.refused(now, true, None, now), stopped(pause, true));
-        }
-        now = breaker.admits_at();
-        assert!(breaker.granted(now));
-        breaker.answered(true);
-        assert_eq!(breaker.admits_at(), 0);
-        assert_eq!(
-            breaker.refused(now, false, None, now + 1),
-            stopped(1, false),
-            "a good probe forgets the count"
-        );
-    }
-
-    #[test]
-    fn refusals_of_one_burst_are_one_cause() {
-        let mut breaker = CircuitBreaker::default();
-        assert_eq!(breaker.refused(9 * S, false, None, 10 * S), stopped(1, false));
-        for _ in 0..9 {
-            assert_eq!(breaker.refused(9 * S, false, None, 10 * S + 5), Verdict::Straggler);
-        }
-        assert_eq!(breaker.admits_at(), 11 * S);
-        let after = Some(Duration::from_secs(3));
-        assert_eq!(breaker.refused(9 * S, false, after, 10 * S), Verdict::Straggler);
-        assert_eq!(breaker.admits_at(), 13 * S, "but a longer pause asked for is kept");
-    }
-
-    #[test]
-    fn retry_after_wins_up_to_a_minute_and_zero_says_nothing() {
-        let pause = |after| CircuitBreaker::default().refused(0, false, Some(Duration::from_secs(after)), S);
-        assert_eq!(pause(7), stopped(7, false));
-        assert_eq!(pause(3_600), stopped(60, false));
-        assert_eq!(pause(u64::MAX), stopped(60, false));
-        assert_eq!(pause(0), stopped(1, false));
-    }
-
-    #[test]
-    fn a_probe_without_an_answer_is_followed_by_the_next() {
-        let mut breaker = CircuitBreaker::default();
-        breaker.refused(0, false, None, S);
-        assert!(breaker.granted(2 * S));
-        breaker.unanswered(true, 2 * S + 5);
-        assert_eq!(breaker.admits_at(), 2 * S + 5);
-        assert!(breaker.granted(2 * S + 5));
-    }
-
-    #[test]
-    fn a_probe_whose_answer_is_late_has_a_pause_for_itself() {
-        let mut breaker = CircuitBreaker::default();
-        breaker.refused(0, false, None, S);
-        assert!(breaker.granted(2 * S));
-        assert_eq!(breaker.admits_at(), 3 * S);
-        assert!(breaker.granted(3 * S), "and then the next one probes");
-        assert_eq!(breaker.admits_at(), 4 * S);
-        assert_eq!(breaker.refused(2 * S, true, None, 3 * S + 5), stopped(2, true));
-        assert_eq!(breaker.refused(3 * S, true, None, 3 * S + 9), Verdict::Straggler, "probes of one pause");
-        assert!(breaker.granted(5 * S + 5));
-        breaker.answered(true);
-        assert_eq!(breaker.admits_at(), 0);
-    }
-
-    #[test]
-    fn a_refusal_from_before_the_pause_stops_nothing_once_it_is_over() {
-        let mut breaker = CircuitBreaker::default();
-        breaker.refused(0, false, None, S);
-        assert!(breaker.granted(2 * S));
-        breaker.answered(true);
-        assert_eq!(breaker.refused(S, false, None, 3 * S), Verdict::Straggler);
-        assert_eq!(breaker.admits_at(), 0);
-    }
-
-    #[test]
-    fn a_pause_is_forgotten_a_minute_after_its_end() {
-        let mut breaker = CircuitBreaker::default();
-        breaker.refused(0, false, None, S);
-        assert!(!breaker.is_over(61 * S));
-        assert!(breaker.is_over(62 * S));
-    }
-}
+mod tests;

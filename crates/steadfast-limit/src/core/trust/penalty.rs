@@ -83,6 +83,7 @@ impl Penalty {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::decision::Share;
 
     #[test]
     fn it_lasts_as_long_as_the_longest_of_its_parts() {
@@ -91,7 +92,8 @@ mod tests {
         assert!(!full.is_over(10, 6));
         assert!(full.is_over(10, 7));
         let mut stopped = Penalty::default();
-        stopped.breaker.refused(0, false, None, 1);
+        let share = Share { at: 0, lane: Lane::Normal, awaited: false, optimistic: false };
+        stopped.breaker.refused(share, None, 1);
         assert!(!stopped.is_over(10, 7));
         let mut taught = Penalty::default();
         taught.trust.mismatch(false, 10, 1);
