@@ -80,7 +80,11 @@ where
                 // ## Waiting => Sent | Done
                 //
                 // The wait for a permit comes first: a service made ready before it would block others meanwhile.
-                StateProj::Waiting { acquire, held } => {
+                StateProj::Waiting { mut acquire, held } => {
+                    // A permit taken back is no permit, also if the service is ready now.
+                    if this.permit.take_if(|permit| !permit.watch(cx.waker())).is_some() {
+                        acquire.as_mut().return_to_head();
+                    }
                     let granted = match this.permit {
                         Some(_) => None,
                         None => match ready!(acquire.poll_permit(cx)) {
@@ -97,12 +101,10 @@ where
                     let ready = match held.as_mut().map(|(inner, _)| inner.poll_ready(cx)) {
                         Some(Poll::Ready(ready)) => ready,
                         Some(Poll::Pending) => {
-                            // If the permit was taken away, ask for another one.
-                            this.permit.take_if(|permit| !permit.watch(cx.waker()));
-                            match this.permit {
-                                Some(_) => return Poll::Pending,
-                                None => continue,
+                            if let Some(permit) = this.permit.as_mut().filter(|_| granted.is_some()) {
+                                permit.watch(cx.waker());
                             }
+                            return Poll::Pending;
                         }
                         None => Ok(()),
                     };

@@ -72,6 +72,11 @@ impl Future for Acquire {
 }
 
 impl Acquire {
+    /// Lets the next permit be asked for from the head of the lane: the one before was taken back.
+    pub(crate) fn return_to_head(self: Pin<&mut Self>) {
+        *self.project().head_of_lane = true;
+    }
+
     /// Returns the permit and the current instant.
     pub(crate) fn poll_permit(
         self: Pin<&mut Self>,

@@ -5,7 +5,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
-    task::Poll,
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -18,7 +18,7 @@ use steadfast_limit::{
 };
 use tokio::time::{Instant, advance, sleep, timeout};
 use tokio_test::task::{Spawn, spawn};
-use tower::{ServiceBuilder, ServiceExt, service_fn, util::BoxCloneSyncService};
+use tower::{Service, ServiceBuilder, ServiceExt, service_fn, util::BoxCloneSyncService};
 
 use crate::drive::{Core, HELD_SECOND, MS, S, granted, per_second, queued};
 
@@ -323,6 +323,51 @@ async fn an_absent_future_that_comes_back_is_no_newcomer() {
     let Poll::Ready(permit) = absent.poll() else { panic!("it has its old place") };
     answer(permit.unwrap());
     assert!(third.poll().is_pending());
+}
+
+/// A service that becomes ready when its gate opens.
+#[derive(Clone)]
+struct Gate(Arc<AtomicUsize>);
+
+impl Service<Request<()>> for Gate {
+    type Response = Response<()>;
+    type Error = BoxError;
+    type Future = std::future::Ready<Result<Response<()>, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        if self.0.load(SeqCst) == 0 { Poll::Pending } else { Poll::Ready(Ok(())) }
+    }
+
+    fn call(&mut self, _: Request<()>) -> Self::Future {
+        std::future::ready(Ok(Response::new(())))
+    }
+}
+
+/// Regression: it went to the tail of its lane.
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_permit_was_taken_back_before_it_left_has_its_old_place() {
+    let limiter = ZoneLimiter::builder().zone(per_second(ORDER, 1)).build().unwrap();
+    let gate = Gate(Arc::default());
+    let service = ServiceBuilder::new().layer(limiter.layer()).service(gate.clone());
+    let mut call = spawn(service.oneshot(request("/api/oms/place-order", Lane::Trading)));
+    assert!(call.poll().is_pending(), "granted, and not ready");
+    let keys = limiter.keys("example.com", &Account::default());
+    let asks = || spawn(limiter.acquire(&[ORDER], keys, Lane::Trading));
+    let (mut second, mut third) = (asks(), asks());
+    assert!(second.poll().is_pending() && third.poll().is_pending());
+    let permit = loop {
+        advance(Duration::from_millis(100)).await;
+        if let Poll::Ready(permit) = second.poll() {
+            break permit;
+        }
+        assert!(third.poll().is_pending());
+    };
+    gate.0.store(1, SeqCst);
+    assert!(call.poll().is_pending(), "its permit is gone");
+    answer(permit.unwrap());
+    advance(Duration::from_millis(1_010)).await;
+    assert!(third.poll().is_pending(), "it came later");
+    assert!(call.poll().is_ready());
 }
 
 /// An action of a caller, beside idle futures.
