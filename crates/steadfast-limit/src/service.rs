@@ -14,7 +14,7 @@ use tower_service::Service;
 use crate::{
     future::{Asked, ResponseFuture},
     request::{
-        keys::{ApiKeyName, ScopeKeys},
+        keys::{ApiKeyName, ScopeKeys, normal},
         zones_of::{ByRoute, ZonesOf},
     },
     shell::zone_limiter::ZoneLimiter,
@@ -58,6 +58,7 @@ pub(crate) struct Shared {
 /// takes as long as the rest of a free permit.
 #[derive(Debug)]
 struct Usual {
+    /// In its one spelling, which holds no password.
     authority: Box<str>,
     account: ext::Account,
     keys: ScopeKeys,
@@ -85,6 +86,7 @@ impl Shared {
     }
 
     fn keys(&self, authority: &str, account: &ext::Account, own_name: Option<&ApiKeyName>) -> ScopeKeys {
+        let authority = &*normal(authority);
         let make = |name: Option<&ApiKeyName>| {
             let keys = self.limiter.keys_from(authority, self.from, account);
             name.map_or(keys, |name| keys.api_key(name))

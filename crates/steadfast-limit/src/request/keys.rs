@@ -39,6 +39,8 @@ impl ApiKeyName {
 pub struct ScopeKeys {
     client_ip: u64,
     api_key: u64,
+    /// The key of requests that name no API key.
+    unnamed: u64,
     auth_token: u64,
 }
 
@@ -51,19 +53,21 @@ impl ScopeKeys {
         account: &str,
     ) -> Self {
         let authority = &*normal(authority);
+        let unnamed = hasher.hash_one(("api_key", authority));
         Self {
             client_ip: hasher.hash_one(("client_ip", authority, from)),
-            api_key: hasher.hash_one(("api_key", authority)),
+            api_key: unnamed,
+            unnamed,
             auth_token: hasher.hash_one(("auth_token", authority, account)),
         }
     }
 
     /// Returns the same keys for requests sent with the API key of that name. Zones that count API keys count it
-    /// apart from others.
+    /// apart from others. The last name given counts.
     #[must_use]
     pub fn api_key(mut self, name: &ApiKeyName) -> Self {
         // The key of unnamed requests is a seeded hash, so it can seed another.
-        self.api_key = Seed([self.api_key, 0]).hash_one(name.as_str());
+        self.api_key = Seed([self.unnamed, 0]).hash_one(name.as_str());
         self
     }
 
@@ -91,7 +95,8 @@ impl Seed {
     /// Returns a value that changes if the standard library hashes differently: recorded keys would then not match.
     pub(crate) fn check(&self) -> u64 {
         let keys = ScopeKeys::new(self, "gateway.example", Some(IpAddr::from([192, 0, 2, 1])), "account");
-        self.hash_one(keys.api_key(&ApiKeyName::new("key")))
+        let keys = keys.api_key(&ApiKeyName::new("key"));
+        self.hash_one((keys.client_ip, keys.api_key, keys.auth_token))
     }
 }
 
@@ -112,12 +117,14 @@ impl BuildHasher for Seed {
     }
 }
 
-/// Returns the one spelling of an authority, so that another spelling does not open new windows.
+/// Returns the one spelling of an authority, so that another spelling does not open new windows. A user and a password
+/// before the host are no part of it.
 ///
 /// The scheme is unknown here, so both `:80` and `:443` are removed. At worst two servers of one host share windows,
 /// which sends less and never more than one of them allows.
-fn normal(authority: &str) -> Cow<'_, str> {
-    let host = authority.strip_suffix(":443").or_else(|| authority.strip_suffix(":80")).unwrap_or(authority);
+pub(crate) fn normal(authority: &str) -> Cow<'_, str> {
+    let server = authority.rsplit_once('@').map_or(authority, |(_, server)| server);
+    let host = server.strip_suffix(":443").or_else(|| server.strip_suffix(":80")).unwrap_or(server);
     if host.bytes().any(|byte| byte.is_ascii_uppercase()) {
         Cow::Owned(host.to_ascii_lowercase())
     } else {
@@ -134,7 +141,13 @@ mod tests {
         let hasher = RandomState::new();
         let keys = |authority| ScopeKeys::new(&hasher, authority, None, "one");
         let server = keys("api.example");
-        for same in ["API.Example", "api.example:443", "api.example:80", "API.EXAMPLE:443"] {
+        for same in [
+            "API.Example",
+            "api.example:443",
+            "api.example:80",
+            "API.EXAMPLE:443",
+            "trader:secret@API.example:443",
+        ] {
             assert_eq!(keys(same), server, "{same}");
         }
         assert_eq!(keys("[2001:DB8::1]:443"), keys("[2001:db8::1]"));
@@ -164,7 +177,9 @@ mod tests {
         let name = ApiKeyName::new("desk");
         assert_eq!(one.api_key(&name).of(Scope::ApiKey), two.api_key(&name).of(Scope::ApiKey));
         assert_ne!(one.api_key(&name).of(Scope::ApiKey), one.of(Scope::ApiKey));
-        assert_ne!(one.api_key(&name), one.api_key(&ApiKeyName::new("other desk")));
+        let other = ApiKeyName::new("other desk");
+        assert_ne!(one.api_key(&name), one.api_key(&other));
+        assert_eq!(one.api_key(&other).api_key(&name), one.api_key(&name), "the last name counts");
         assert_ne!(one.of(Scope::ClientIp), one.of(Scope::ApiKey));
     }
 }

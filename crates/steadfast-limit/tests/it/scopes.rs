@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use http::{Method, Request, header::AUTHORIZATION};
+use http::{Method, Request, Response, header::AUTHORIZATION};
 use http_body_util::Full;
 use steadfast_limit::{
     Account, Answer, ApiKeyName, BoxError, Builder, Lane, Profile, Quota, RateLimitLayer, SECOND, Scope,
@@ -13,7 +13,7 @@ use steadfast_limit::{
 use steadfast_sandbox::Sandbox;
 use steadfast_spec::zones;
 use tokio::time::Instant;
-use tower::{ServiceBuilder, ServiceExt, service_fn};
+use tower::{Service, ServiceBuilder, ServiceExt, service_fn};
 
 async fn spend(limiter: &ZoneLimiter, zone: Zone, keys: ScopeKeys, n: u32) {
     for _ in 0..n {
@@ -206,4 +206,15 @@ async fn a_zone_that_is_changed_from_code_changes_what_is_on_the_wire() {
         let slow = |quota: Quota| log(quota).clear_limits().limit(1, Duration::from_millis(1_900));
         assert_eq!(trace(preset().adjust(zone, slow), zone).await, [1, 1, 0], "{zone}, one in 1.9 s");
     }
+}
+
+/// Regression: the service kept the authority of its first request as it was written.
+#[tokio::test(start_paused = true)]
+async fn a_password_before_the_host_is_not_shown() {
+    let limiter = ZoneLimiter::preset();
+    let answers = service_fn(|_: Request<()>| async { Ok::<_, BoxError>(Response::new(())) });
+    let mut service = ServiceBuilder::new().layer(limiter.layer()).service(answers);
+    let uri = "https://trader:hunter2@example.com/v2/api/oms/orders";
+    service.ready().await.unwrap().call(Request::get(uri).body(()).unwrap()).await.unwrap();
+    assert!(!format!("{service:?}").contains("hunter2"));
 }
