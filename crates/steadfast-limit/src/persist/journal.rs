@@ -30,7 +30,7 @@ pub(crate) struct Journal {
     clocks: Clocks,
     /// Held as long as the journal is open.
     _lock: File,
-    /// Held by the one writer.
+    /// Held by the one that writes.
     writing: Mutex<()>,
     pending: Pending,
 }
@@ -85,14 +85,16 @@ impl Journal {
         self.clocks.since(record.written)
     }
 
-    pub(crate) fn record(&self, keys: Vec<Entry>, closed: bool) -> Record {
+    fn record(&self, keys: Vec<Entry>, closed: bool) -> Record {
         Record { seed: self.seed, written: self.clocks.now(), closed, keys }
     }
 
     /// Replaces the file atomically: a reader sees this record or the previous one, never half of one.
-    pub(crate) fn write(&self, record: &Record) -> io::Result<()> {
-        let text = record.encode();
+    ///
+    /// The entries are taken when no other writer is at work, so the last record written is the latest.
+    pub(crate) fn write(&self, closed: bool, entries: impl FnOnce() -> Vec<Entry>) -> io::Result<()> {
         let _alone = self.writing.lock();
+        let text = self.record(entries(), closed).encode();
         let next = beside(&self.path, "new");
         match fs::remove_file(&next) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -121,8 +123,8 @@ impl Journal {
     }
 
     /// Writes the last record. Nothing is sent after it.
-    pub(crate) fn close(&self, entries: Vec<Entry>) {
-        if let Err(error) = self.write(&self.record(entries, true)) {
+    pub(crate) fn close(&self, entries: impl FnOnce() -> Vec<Entry>) {
+        if let Err(error) = self.write(true, entries) {
             let next = self.spoil();
             tracing::warn!(path = %self.path.display(), %error, ?next, "journal could not be closed");
         }
@@ -159,4 +161,26 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     name.push(".");
     name.push(ending);
     path.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use steadfast_call::{BootClock, WallClock};
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// Regression: entries were taken before the lock, so of two writers the one with the older record could be last.
+    #[test]
+    fn entries_are_taken_when_no_other_writer_is_at_work() {
+        let folder = TempDir::new().unwrap();
+        let clocks = Clocks::new(WallClock::system(), BootClock::system());
+        let (journal, _) = Journal::open(&folder.path().join("limits"), clocks).unwrap();
+        let entries = || {
+            assert!(journal.writing.is_locked());
+            Vec::new()
+        };
+        journal.write(false, entries).unwrap();
+        journal.close(entries);
+    }
 }

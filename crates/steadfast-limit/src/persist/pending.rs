@@ -8,9 +8,14 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
+    /// Records a change, or that a change taken was not written.
+    pub(crate) fn note(&self) {
+        self.has_changed.store(true, SeqCst);
+    }
+
     /// Records a change. True if the caller must start a writer.
     pub(crate) fn change(&self) -> bool {
-        self.has_changed.store(true, SeqCst);
+        self.note();
         !self.has_writer.swap(true, SeqCst)
     }
 
@@ -26,13 +31,26 @@ impl Pending {
         true
     }
 
-    /// Records that the changes taken were not written.
-    pub(crate) fn put_back(&self) {
-        self.has_changed.store(true, SeqCst);
-    }
-
     /// Records that no writer exists, so the next change starts one.
     pub(crate) fn writer_ended(&self) {
         self.has_writer.store(false, SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: it claimed to be the writer for a moment, and a change inside of a runtime relied on it.
+    #[test]
+    fn a_change_that_nothing_can_write_yet_claims_no_writer() {
+        let pending = Pending::default();
+        pending.note();
+        assert!(pending.change(), "the next change starts a writer");
+        assert!(!pending.change(), "which is the only one");
+        assert!(pending.take());
+        assert!(!pending.take());
+        pending.note();
+        assert!(pending.change() && pending.take());
     }
 }

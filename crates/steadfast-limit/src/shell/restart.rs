@@ -48,7 +48,7 @@ impl ZoneLimiter {
         if let Some(journal) = &journal {
             // Write a record before anything is sent: a process that ends before its next record leaves this one. An
             // unwritable file is also found here.
-            journal.write(&journal.record(Entry::all_of(&mut core, now), false)).map_err(|error| {
+            journal.write(false, || Entry::all_of(&mut core, now)).map_err(|error| {
                 InvalidLimiter::Journal { path: journal.path().to_owned(), kind: error.kind() }
             })?;
         }

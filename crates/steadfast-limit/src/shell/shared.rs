@@ -142,7 +142,7 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         if let Some(journal) = self.journal.take() {
-            journal.close(self.entries());
+            journal.close(|| self.entries());
         }
     }
 }

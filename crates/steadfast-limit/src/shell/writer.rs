@@ -24,12 +24,9 @@ impl Shared {
     /// written at the next change inside of one, or at the end of the limiter.
     pub(crate) fn touched(self: &Arc<Self>) {
         let Some(journal) = self.journal() else { return };
-        if !journal.pending().change() {
-            return;
-        }
-        match Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn(write_changes(Writer(Arc::downgrade(self)), Instant::now()))),
-            Err(_) => journal.pending().writer_ended(),
+        let Ok(runtime) = Handle::try_current() else { return journal.pending().note() };
+        if journal.pending().change() {
+            drop(runtime.spawn(write_changes(Writer(Arc::downgrade(self)), Instant::now())));
         }
     }
 
@@ -37,8 +34,7 @@ impl Shared {
     /// does not take it for the whole truth.
     fn write(&self) -> Result<(), (io::Error, NextStart)> {
         let Some(journal) = self.journal() else { return Ok(()) };
-        let record = journal.record(self.entries(), false);
-        journal.write(&record).map_err(|error| (error, journal.spoil()))
+        journal.write(false, || self.entries()).map_err(|error| (error, journal.spoil()))
     }
 }
 
@@ -46,11 +42,13 @@ impl Shared {
 ///
 /// The next process relies on this: a grant is on record within a second. So the record misses at most what the
 /// tightest window admits in a second, however the process ends.
-async fn write_changes(writer: Writer, mut since: Instant) {
+async fn write_changes(mut writer: Writer, mut since: Instant) {
     let mut failing = false;
     while let Some(shared) = writer.0.upgrade() {
         let Some(journal) = shared.journal() else { return };
         if !journal.pending().take() {
+            // From here on another writer may exist, which must not be counted as ended.
+            writer.0 = Weak::new();
             return;
         }
         let began = Instant::now();
@@ -67,7 +65,7 @@ async fn write_changes(writer: Writer, mut since: Instant) {
                 (since, failing) = (began, false);
             }
             Err((error, next)) => {
-                journal.pending().put_back();
+                journal.pending().note();
                 if !std::mem::replace(&mut failing, true) {
                     shared.report(&Event::JournalFailed { kind: error.kind(), next });
                 }
