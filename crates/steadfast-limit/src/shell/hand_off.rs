@@ -46,21 +46,18 @@ impl HandOff {
         now: Nanos,
     ) -> (Decision, Nanos, Vec<Event>) {
         let former = *place;
-        let ((decision, looks_at, asked), events) = self.with_all(|core, wakers, owners| {
+        let ((decision, looks_at, asked, _), events) = self.with_all(|core, wakers, owners| {
             // Calls that have an answer and are not polled hold up the waiters.
             let asked = if former.is_some() { owners.look(core, now) } else { Vec::new() };
             let known = former.and_then(|waiter| core.poll(waiter, now));
             // A waiter that was absent at its turn gets its old place back.
             let decision = known.unwrap_or_else(|| core.acquire_at(ask, former, now));
             let waits = if let Decision::Queued { waiter, .. } = &decision { Some(*waiter) } else { None };
-            if let Some(former) = former.filter(|former| waits != Some(*former)) {
-                wakers.forget(former);
-            }
-            let looks_at = waits.map_or(Nanos::MAX, |waiter| {
-                wakers.keep(waiter, waker);
-                core.looks_at(waiter, now)
-            });
-            (decision, looks_at, asked)
+            let left = former.filter(|former| waits != Some(*former));
+            let forgotten = left.and_then(|former| wakers.forget(former));
+            let replaced = waits.and_then(|waiter| wakers.keep(waiter, waker));
+            let looks_at = waits.map_or(Nanos::MAX, |waiter| core.looks_at(waiter, now));
+            (decision, looks_at, asked, (forgotten, replaced))
         });
         asked.into_iter().for_each(Waker::wake);
         // A granted or refused request has no place in any queue.
@@ -73,9 +70,9 @@ impl HandOff {
 
     /// Gives up a place. A slot granted meanwhile goes to the next waiter.
     pub(crate) fn leave(&self, waiter: WaiterId, now: Nanos) -> Vec<Event> {
-        let ((), events) = self.with_wakers(|core, wakers| {
-            wakers.forget(waiter);
+        let (_, events) = self.with_wakers(|core, wakers| {
             core.cancel(waiter, now);
+            wakers.forget(waiter)
         });
         events
     }
@@ -90,20 +87,22 @@ impl HandOff {
         waker: &Waker,
         now: Nanos,
     ) -> bool {
-        let (holds, _) = self.with_all(|core, _, owners| match (*owner, grant.take()) {
+        let ((holds, _), events) = self.with_all(|core, _, owners| match (*owner, grant.take()) {
             (Some(owner), _) => owners.seen(owner, sent, waker, core, now),
             (None, Some(grant)) => {
                 *owner = Some(owners.insert(grant, sent, waker, now));
-                true
+                (true, None)
             }
-            (None, None) => false,
+            (None, None) => (false, None),
         });
+        debug_assert!(events.is_empty(), "a poll settles nothing: {events:?}");
         holds
     }
 
     /// Removes a call that has ended and returns the grant that it still held.
     pub(crate) fn watch_no_more(&self, owner: usize) -> Option<Grant> {
-        self.state.lock().owners.remove(owner)
+        let (grant, _waker) = self.state.lock().owners.remove(owner)?;
+        grant
     }
 
     fn with_wakers<T>(&self, call: impl FnOnce(&mut Limiter, &mut Wakers) -> T) -> (T, Vec<Event>) {

@@ -9,6 +9,7 @@ use crate::core::{
     limiter::Limiter,
     time::Nanos,
 };
+use crate::shell::wakers::replace;
 
 /// The calls on their way that are polled. Each is asked for a sign of life when others wait.
 ///
@@ -48,7 +49,8 @@ impl Owners {
         self.all.insert(Owner { holds, sent, waker: waker.clone(), seen: now, asked: 0 })
     }
 
-    /// Records that the call is polled again. False if it had not left and its slots have been given away.
+    /// Records that the call is polled again. False if it had not left and its slots have been given away. Returns
+    /// also the waker replaced, to drop without the lock.
     ///
     /// A call that had left goes on, and counts once more for what it may still send.
     pub(super) fn seen(
@@ -58,26 +60,27 @@ impl Owners {
         waker: &Waker,
         core: &mut Limiter,
         now: Nanos,
-    ) -> bool {
-        let Some(known) = self.all.get_mut(owner) else { return false };
+    ) -> (bool, Option<Waker>) {
+        let Some(known) = self.all.get_mut(owner) else { return (false, None) };
         (known.seen, known.sent) = (now, sent);
-        known.waker.clone_from(waker);
+        let replaced = replace(&mut known.waker, waker);
         if let Holds::Nothing(zones, lane) = &known.holds {
             if sent.is_none() {
-                return false;
+                return (false, replaced);
             }
             if let Some(grant) = core.charge(zones, *lane, now) {
                 known.holds = Holds::Grant(grant);
             }
         }
-        true
+        (true, replaced)
     }
 
-    /// Removes a call that has ended and returns the grant that it still held.
-    pub(super) fn remove(&mut self, owner: usize) -> Option<Grant> {
-        match self.all.try_remove(owner)?.holds {
-            Holds::Grant(grant) => Some(grant),
-            Holds::Nothing(..) => None,
+    /// Removes a call that has ended. Returns the grant that it still held, and its waker, to drop without the lock.
+    pub(super) fn remove(&mut self, owner: usize) -> Option<(Option<Grant>, Waker)> {
+        let Owner { holds, waker, .. } = self.all.try_remove(owner)?;
+        match holds {
+            Holds::Grant(grant) => Some((Some(grant), waker)),
+            Holds::Nothing(..) => Some((None, waker)),
         }
     }
 

@@ -1,9 +1,15 @@
 //! Drops at any point leave no permit, no waiter and no trace.
 
-use std::time::Duration;
+use std::{
+    pin::Pin,
+    sync::{Arc, Mutex, mpsc},
+    task::{Context, Wake, Waker},
+    thread,
+    time::Duration,
+};
 
 use http::{Request, Response};
-use steadfast_limit::{Account, Answer, BoxError, Lane, Zone, ZoneLimiter};
+use steadfast_limit::{Account, Acquire, Answer, BoxError, Lane, Zone, ZoneLimiter};
 use steadfast_verify::probes::{Strict, drop_at_every_poll};
 use tokio::time::{advance, sleep};
 use tower::{ServiceBuilder, ServiceExt, service_fn};
@@ -102,4 +108,46 @@ async fn a_limiter_outlives_nobody() {
     drop(limiter);
     permit.settle(Answer::Accepted);
     waiting.await.unwrap().refund();
+}
+
+/// A waker that owns a waiting future of the same limiter.
+struct Owner(#[expect(dead_code, reason = "dropped with the waker")] Mutex<Pin<Box<Acquire>>>);
+
+impl Wake for Owner {
+    fn wake(self: Arc<Self>) {}
+}
+
+/// Regression: wakers were dropped under the lock, which a future that they own takes when it is dropped.
+#[test]
+fn a_waker_may_own_a_future_of_the_limiter() {
+    let (done, is_done) = mpsc::channel();
+    thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let _entered = runtime.enter();
+        let limiter = ZoneLimiter::builder().zone(per_second(ORDER, 1)).build().unwrap();
+        let keys = limiter.keys("example.com", &Account::default());
+        let polled = |waker: &Waker| {
+            let mut asks = Box::pin(limiter.acquire(&[ORDER], keys, Lane::Trading));
+            assert!(asks.as_mut().poll(&mut Context::from_waker(waker)).is_pending());
+            asks
+        };
+        let owner = || Waker::from(Arc::new(Owner(Mutex::new(polled(Waker::noop())))));
+        let hangs =
+            service_fn(|_: Request<&'static str>| std::future::pending::<Result<Response<()>, BoxError>>());
+        let service = ServiceBuilder::new().layer(limiter.layer()).service(hangs);
+        let mut call = Box::pin(service.oneshot(place()));
+        for _ in 0..3 {
+            assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            assert!(call.as_mut().poll(&mut Context::from_waker(&owner())).is_pending());
+        }
+        let mut waits = polled(&owner());
+        assert!(
+            waits.as_mut().poll(&mut Context::from_waker(&owner())).is_pending(),
+            "it replaces the first"
+        );
+        drop(waits);
+        drop(call);
+        done.send(()).unwrap();
+    });
+    is_done.recv_timeout(Duration::from_secs(30)).expect("the limiter waits for itself");
 }
