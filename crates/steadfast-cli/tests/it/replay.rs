@@ -240,26 +240,26 @@ async fn c03_a_dead_token_ends_the_run_and_the_next_one_places_the_rest() {
 #[tokio::test]
 async fn c03_a_token_that_dies_with_its_list_ends_the_run() {
     // The quota admits ten orders a second, and the list is asked a second after the first 401.
-    tokio::join!(dies_after_five(&["--in-order"], 6), dies_after_five(&[], 25));
+    tokio::join!(dies_after_five(12, &["--in-order"], 6), dies_after_five(40, &[], 25));
 }
 
-/// Places 40 orders with a token that dies after the fifth, and checks that at most `most` are sent.
-async fn dies_after_five(options: &[&str], most: usize) {
+/// Places orders with a token that dies after the fifth, and checks that at most `most` are sent.
+async fn dies_after_five(rows: usize, options: &[&str], most: usize) {
     let order = |number| match number {
         0..5 => placed(&format!("26{number:010}"), "Order placed"),
         _ => documented(401),
     };
-    let (gateway, orders) = (OwnGateway::revoking(order, 5).await, orders(40));
+    let (gateway, orders) = (OwnGateway::revoking(order, 5).await, orders(rows));
     let args = [&["replay", orders.path(), "--yes"], options].concat();
     let output = gateway.command(&args).output().await.unwrap();
     let ((stdout, stderr), sent) = (said(&output), gateway.orders().len());
     assert_eq!(output.status.code(), Some(6), "{stderr}");
     assert!((6..=most).contains(&sent), "{sent} {stdout}{stderr}");
     assert_eq!((with(&stdout, "placed"), with(&stdout, "unresolved")), (5, sent - 5), "{stdout}");
-    assert_eq!(with(&stdout, "not sent"), 40 - sent, "{stdout}");
+    assert_eq!(with(&stdout, "not sent"), rows - sent, "{stdout}");
     assert!(stdout.contains(",not sent,,,there is no token that the service accepts\n"), "{stdout}");
     assert!(stderr.contains("\nended early: there is no token that the service accepts; "), "{stderr}");
-    assert!(stderr.contains(&format!("\nnot sent: {}\n", 40 - sent)), "{stderr}");
+    assert!(stderr.contains(&format!("\nnot sent: {}\n", rows - sent)), "{stderr}");
 }
 
 #[tokio::test]
