@@ -65,7 +65,13 @@ pub(super) fn sum_up(
         let look = journal.map_or_else(String::new, |journal| {
             format!(": see `steadfast orders unresolved --journal {}`", journal.display())
         });
-        print_note(format_args!("interrupted; orders may be in doubt{look}"));
+        // The last look, which tells such rows, was not waited for.
+        let acks = if counts.placed > counts.placed_before {
+            "; no last list was read for the rows that were placed now"
+        } else {
+            ""
+        };
+        print_note(format_args!("interrupted; orders may be in doubt{look}{acks}"));
     }
     if let Some(why) = ended_by.filter(|_| counts.not_sent > 0) {
         print_note(format_args!(
