@@ -32,8 +32,11 @@ impl Run {
             text.push_str(&format!("EQT_INFY_EQ_NSE,{row},buy,market,intraday,day,,\n"));
         }
         std::fs::write(&orders, text).unwrap();
-        std::fs::write(path("faults.toml"), script).unwrap();
-        let sandbox = RunningSandbox::start(&["--script", &path("faults.toml")]).await;
+        let faults = path("faults.toml");
+        std::fs::write(&faults, script).unwrap();
+        // An empty script is refused.
+        let args = if script.is_empty() { &[][..] } else { &["--script", &faults] };
+        let sandbox = RunningSandbox::start(args).await;
         Self { sandbox, orders, journal, _folder: folder }
     }
 
