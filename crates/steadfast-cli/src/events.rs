@@ -118,9 +118,17 @@ impl Told {
                 let name = name.as_ref().map(|name| name.as_str().to_owned());
                 Self::Stands(Seen { name, ..seen("ack_not_listed", Some(intent.0), order_id, msg) })
             }
-            OrderEvent::AckUnconfirmed { intent, name, order_id } => {
+            OrderEvent::AckUnconfirmed { intent, name, order_id, candidates } => {
+                let instead = if candidates.is_empty() {
+                    String::new()
+                } else {
+                    format!(
+                        "; it may be order {} instead: cancel none before you know",
+                        candidates.join(" or ")
+                    )
+                };
                 let msg = format!(
-                    "order {order_id} was acknowledged and is in no list that could be read: look whether it is placed"
+                    "order {order_id} was acknowledged and is in no list that could be read: look whether it is placed{instead}"
                 );
                 let name = name.as_ref().map(|name| name.as_str().to_owned());
                 Self::Stands(Seen { name, ..seen("ack_unconfirmed", Some(intent.0), order_id, msg) })

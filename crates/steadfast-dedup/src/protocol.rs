@@ -17,6 +17,7 @@ pub(crate) mod doubt;
 pub(crate) mod event;
 pub(crate) mod fidelity;
 pub(crate) mod fresh;
+pub(crate) mod held_back;
 #[cfg(test)]
 pub(crate) mod inspect;
 pub(crate) mod intent;

@@ -28,7 +28,8 @@ fn c03_every_event_that_costs_money_stands_and_is_counted() {
     let refused =
         OrderEvent::RefusedButPlaced { intent, name: name.clone(), order_id: order_id.clone(), kept: None };
     let unlisted = OrderEvent::AckNotListed { intent, name: name.clone(), order_id: order_id.clone() };
-    let unconfirmed = OrderEvent::AckUnconfirmed { intent, name, order_id: order_id.clone() };
+    let unconfirmed =
+        OrderEvent::AckUnconfirmed { intent, name, order_id: order_id.clone(), candidates: Vec::new() };
     for event in [conflict, refused, unlisted, unconfirmed] {
         counts.add(&stands(Told::of(&event)));
     }

@@ -73,7 +73,8 @@ impl OrderProtocol {
     /// Returns the candidates of an intent that are not reported anywhere else.
     ///
     /// An order is left out if it is only like this intent's, and exactly matches a send that was taken for dead or
-    /// refused: that it exists is still to be reported to that send's caller. So is an order that matches both this
+    /// refused: that it exists is still to be reported to that send's caller. So is one that equals another order of
+    /// ours and cannot be this one: it is one too many. So is an order that matches both this
     /// intent and a refused send, where more orders are listed than intents could own: a list without prices shows
     /// both alike, and one is too many.
     fn told_of(&self, intent: &Intent) -> BTreeSet<Arc<str>> {
@@ -85,7 +86,8 @@ impl OrderProtocol {
                 |it: &&Intent| it.could_own(fresh.first_seen) && matcher::strict(&fresh.record, it.order());
             fresh.record.qty.is_some_and(|qty| asked.contains(&qty)) && dead.iter().any(is_its)
         };
-        let near: Vec<_> = self.near(intent).filter(|fresh| !is_dead(fresh)).collect();
+        let is_others = |fresh: &Fresh| is_dead(fresh) || self.is_surplus_beside(intent, fresh);
+        let near: Vec<_> = self.near(intent).filter(|fresh| !is_others(fresh)).collect();
         let mut strict: Vec<_> = self.intent_strict(intent).collect();
         if self.refused_of(intent.key()).next().is_none() {
             return strict.into_iter().chain(near).map(|fresh| fresh.order_id.clone()).collect();

@@ -291,16 +291,23 @@ pub enum OrderEvent {
         /// The caller's own name for it.
         name: Option<ext::IntentId>,
     },
-    /// The service acknowledged an order, and a [shutdown](crate::OrderTracker::shutdown) has ended before a list
-    /// showed or [contradicted](Self::AckNotListed) it.
+    /// The service acknowledged an order, and no list has shown or [contradicted](Self::AckNotListed) it before a
+    /// [shutdown](crate::OrderTracker::shutdown) ended; or listed orders without an owner may be this one, and no list
+    /// will tell.
     ///
-    /// No list could be read until the [lateness bound](crate::Settings::lateness_bound) plus 5 s after the shutdown
+    /// At a shutdown: no list could be read until the [lateness bound](crate::Settings::lateness_bound) plus 5 s after the shutdown
     /// began, or the only lists lack orders that they have shown. Its caller was told that it is placed under this
     /// identifier. That may be right: look for the order. It is not in doubt, and never sent again under its name.
     ///
     /// It is reported once for each order acknowledged before the shutdown began. It is not reported where lists
     /// could be read and hold one session's orders, for orders of a session that is over; nor where the
     /// [settings](crate::Settings::list_shows) say that lists hide some orders.
+    ///
+    /// With candidates it takes the place of [`Excess`](Self::Excess): if the identifier is wrong, one of them is this
+    /// order, and the others are too many; if it is right, all of them are too many. Cancel none before you know
+    /// whether the order exists under its identifier. It is reported at a shutdown, before the trading day ends, or
+    /// once lists can neither show nor contradict the identifier; and again when another candidate is listed. If a
+    /// list shows the identifier after that, `Excess` follows.
     AckUnconfirmed {
         /// The order's number in this process.
         intent: IntentNo,
@@ -308,6 +315,8 @@ pub enum OrderEvent {
         name: Option<ext::IntentId>,
         /// The identifier that its answer gave it.
         order_id: String,
+        /// The identifiers of listed orders without an owner that may be this one.
+        candidates: Vec<String>,
     },
     /// The service acknowledged an order whose call had been dropped, so no caller gets the answer; or kept without being
     /// polled, so that its caller gets the answer at its next poll.
@@ -321,8 +330,9 @@ pub enum OrderEvent {
     },
     /// More equal orders are listed than were asked for.
     ///
-    /// While an acknowledged order that it could be is not listed, this is held back, until that one is listed or
-    /// [contradicted](Self::AckNotListed), or for the [lateness bound](crate::Settings::lateness_bound) plus 5 s.
+    /// While an acknowledged order of its instrument and side is not listed, this is held back, until a list shows or
+    /// [contradicts](Self::AckNotListed) that one, however long that takes. If no list can, it is reported as a
+    /// candidate of [`AckUnconfirmed`](Self::AckUnconfirmed) instead.
     Excess {
         /// The order's number in this process.
         intent: IntentNo,

@@ -24,6 +24,11 @@ impl Fresh {
         self.flagged = true;
     }
 
+    /// Lets it be reported again.
+    pub(crate) fn unflag(&mut self) {
+        self.flagged = false;
+    }
+
     /// Notes that it was reported as the order of a send taken for dead.
     pub(crate) fn flag_late(&mut self) {
         (self.flagged, self.late) = (true, true);

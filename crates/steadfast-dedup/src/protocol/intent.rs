@@ -492,8 +492,20 @@ impl Intent {
 
     /// True if its caller was told that it may be this order.
     pub(crate) fn was_told_of(&self, order_id: &str) -> bool {
-        let Some(Finding::Unresolved(unresolved)) = self.finding() else { return false };
-        unresolved.candidates.iter().any(|candidate| candidate == order_id)
+        self.told_candidates().iter().any(|candidate| candidate == order_id)
+    }
+
+    /// Returns the orders that its caller was told it may be.
+    pub(crate) fn told_candidates(&self) -> &[String] {
+        match self.finding() {
+            Some(Finding::Unresolved(unresolved)) => &unresolved.candidates,
+            _ => &[],
+        }
+    }
+
+    /// True if a user has ruled that it is not this order, by ruling that it was not placed.
+    pub(crate) fn is_ruled_out(&self, order_id: &str) -> bool {
+        self.was_told_absent() && self.was_told_of(order_id)
     }
 
     /// Returns why it must never be sent again, the gravest reason first.

@@ -9,11 +9,7 @@
 use std::time::Duration;
 
 use crate::protocol::{
-    event::{Effect, OrderEvent},
-    order_protocol::OrderProtocol,
-    reads::ReadStart,
-    schedule,
-    watches::LastLook,
+    event::Effect, order_protocol::OrderProtocol, reads::ReadStart, schedule, watches::LastLook,
 };
 
 impl OrderProtocol {
@@ -60,8 +56,9 @@ impl OrderProtocol {
             if !last.has_looked() {
                 self.tell_unconfirmed(out);
             }
-            self.tell_acks_unconfirmed(last, out);
+            // First those with the orders that may be theirs.
             self.tell_held_back(out);
+            self.tell_acks_unconfirmed(last, out);
         }
     }
 
@@ -77,11 +74,7 @@ impl OrderProtocol {
                 continue;
             }
             let Some(number) = self.owner_by_answer(&order_id) else { continue };
-            if self.listed.note_unconfirmed(&order_id) {
-                let name = self.intents.get(&number).and_then(|intent| intent.name().cloned());
-                let order_id = order_id.to_string();
-                out.push(Effect::Report(OrderEvent::AckUnconfirmed { intent: number, name, order_id }));
-            }
+            self.tell_ack_unconfirmed(number, &[], out);
         }
     }
 

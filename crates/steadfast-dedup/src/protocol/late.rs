@@ -1,6 +1,9 @@
 //! Reports orders that appear too late, or that are too many.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 use steadfast_spec::{OrderRecord, OrderRequest};
 
@@ -9,12 +12,12 @@ use crate::{
     protocol::{
         event::{Effect, OrderEvent},
         fresh::Fresh,
+        held_back::{Outlook, Surplus},
         intent::{Finding, Intent},
         key::Key,
         matcher,
         order_protocol::OrderProtocol,
         resolution::{Reason, Unresolved},
-        schedule,
     },
     settings::policy::AccountMode,
 };
@@ -22,30 +25,39 @@ use crate::{
 impl OrderProtocol {
     // Reports orders that no intent in flight or in doubt can own: too late or too many. Each is reported once.
     pub(crate) fn sweep(&mut self, key: &Key, out: &mut Vec<Effect>) {
-        self.sweep_as_if_at(self.time.now(), key, out);
+        self.sweep_for(Outlook::MoreLists, key, out);
     }
 
-    /// Reports what was held back, because no later list may show more.
-    pub(crate) fn tell_held_back(&mut self, out: &mut Vec<Effect>) {
-        for key in self.listed.fresh_keys() {
-            self.sweep_as_if_at(Duration::MAX, &key, out);
-        }
-    }
-
-    fn sweep_as_if_at(&mut self, at: Duration, key: &Key, out: &mut Vec<Effect>) {
-        let fresh: Vec<Fresh> = self.listed.fresh(key).filter(|fresh| !fresh.flagged).cloned().collect();
-        let mut held = BTreeSet::new();
-        for fresh in fresh {
+    pub(crate) fn sweep_for(&mut self, outlook: Outlook, key: &Key, out: &mut Vec<Effect>) {
+        let unreported = |fresh: &&Fresh| !fresh.flagged;
+        let mut left: VecDeque<Fresh> = self.listed.fresh(key).filter(unreported).cloned().collect();
+        let (mut kept, mut may_be) = (BTreeSet::new(), BTreeMap::<_, Vec<_>>::new());
+        while let Some(fresh) = left.pop_front() {
             let Some(number) = self.owner_too_late(key, &fresh) else { continue };
-            if self.is_held_back(at, key, number, &fresh) {
-                held.insert(fresh.order_id);
-            } else {
-                self.report_late(key, number, &fresh, out);
+            match self.surplus(outlook, key, number, &fresh) {
+                Surplus::Certain => {
+                    // If it resolves its owner, the other candidates of that one are not its own.
+                    let candidates = self.candidates_of_it_alone(number);
+                    self.report_late(key, number, &fresh, out);
+                    if self.listed.owner(&fresh.order_id) == Some(number) {
+                        self.listed.unflag_all(&candidates);
+                        let others = self.listed.fresh(key).filter(unreported);
+                        left.extend(others.filter(|it| candidates.contains(&it.order_id)).cloned());
+                    }
+                }
+                Surplus::HeldBack => drop(kept.insert(fresh.order_id)),
+                Surplus::MayBe(acknowledged) => {
+                    for number in acknowledged {
+                        may_be.entry(number).or_default().push(fresh.order_id.clone());
+                    }
+                    kept.insert(fresh.order_id);
+                }
             }
         }
+        self.tell_may_be(may_be, out);
         let firsts: Vec<LogicalTime> = self.live_sends(key).chain(self.barring_sends(key)).collect();
         self.listed.prune(key, |fresh| {
-            held.contains(&fresh.order_id) || firsts.iter().any(|&sent| sent < fresh.first_seen)
+            kept.contains(&fresh.order_id) || firsts.iter().any(|&sent| sent < fresh.first_seen)
         });
         self.listed.prune_crowd(Some(key), |seen| firsts.iter().any(|&sent| sent < seen));
         if self.listed.has_vague() {
@@ -54,25 +66,6 @@ impl OrderProtocol {
             self.listed.prune_vague(|fresh| all.iter().any(|&sent| sent < fresh.first_seen));
             self.listed.prune_crowd(None, |seen| all.iter().any(|&sent| sent < seen));
         }
-    }
-
-    /// True if an order that is one too many may turn out to be an acknowledged one that no list shows under its
-    /// identifier yet.
-    ///
-    /// By the time that lists have to show or contradict that identifier, it is known. A report before that would have
-    /// to be taken back, and might make a user cancel the order that was asked for.
-    fn is_held_back(&self, at: Duration, key: &Key, number: IntentNo, fresh: &Fresh) -> bool {
-        if !self.awaits_audit() || !self.intents.get(&number).is_some_and(is_excess_of) {
-            return false;
-        }
-        let told_by = self.settings.lateness.saturating_add(schedule::ACK_TOLD_WITHIN);
-        let finished = self.keys.get(key).into_iter().flat_map(|book| book.finished());
-        finished.filter_map(|number| self.intents.get(number)).any(|intent| {
-            let unlisted = intent.order_id().and_then(|order_id| self.listed.unlisted_since(order_id));
-            unlisted.is_some_and(|since| at < since.saturating_add(told_by))
-                && intent.could_own(fresh.first_seen)
-                && matcher::strict(&fresh.record, intent.order())
-        })
     }
 
     /// Reports resends whose absence rested on lists of a session that now lack an order they should show.
@@ -112,6 +105,7 @@ impl OrderProtocol {
         let eligible = finished.filter_map(|number| Some((number, self.intents.get(&number)?))).filter(
             |(number, intent)| {
                 (intent.day() == self.time.day() || self.may_be_overnight(*number, intent, fresh))
+                    && !intent.is_ruled_out(&fresh.order_id)
                     && intent.could_own(fresh.first_seen)
                     && matcher::strict(&fresh.record, intent.order())
             },
@@ -137,6 +131,7 @@ impl OrderProtocol {
             self.intents.get(number).is_some_and(|intent| {
                 intent.day() == self.time.day()
                     && intent.was_told_absent()
+                    && !intent.was_told_of(&fresh.order_id)
                     && intent.could_own(fresh.first_seen)
                     && is_like(&fresh.record, intent.order())
             })

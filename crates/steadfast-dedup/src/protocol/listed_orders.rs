@@ -54,6 +54,8 @@ pub(crate) struct ListedOrders {
     disputed: VecDeque<Fresh>,
     /// When the latest of those without room there was seen.
     disputed_before: LogicalTime,
+    /// Acknowledged orders that were reported as unconfirmed, and the listed orders that were named with each.
+    unconfirmed: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
     /// One identifier was listed for two orders.
     doubled: Doubled,
     /// Folded instruments under whose names lists have shown orders of ours.
@@ -119,7 +121,7 @@ struct Entry {
     /// Which of its legs were listed, one bit each; none if only its identifier is known.
     legs: u16,
     copies: Copies,
-    /// A list has shown it, perhaps in an earlier run.
+    /// A list has shown it, perhaps in an earlier run or under another spelling.
     shown: bool,
     /// Answers gave it to more than one intent, or to one for which no list shows it. Answers that name it are not
     /// believed.
@@ -128,8 +130,6 @@ struct Entry {
     told: Option<IntentNo>,
     /// When the first list was read that should have shown it after its acknowledgement and did not.
     missed: Option<Duration>,
-    /// A shutdown has reported that no list confirmed it.
-    unconfirmed: bool,
     /// As in [`Fresh`], which may be dropped meanwhile.
     flagged: bool,
     late: bool,
@@ -150,7 +150,6 @@ impl Entry {
             contested: false,
             told: None,
             missed: None,
-            unconfirmed: false,
             flagged: false,
             late: false,
         }
@@ -212,6 +211,15 @@ pub(crate) enum ListCheck {
     Stale,
     /// An order that was there is gone: no list of this session proves an absence.
     Gone(Arc<str>),
+}
+
+/// How an order stands that was acknowledged, and that no list has shown or contradicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unconfirmed {
+    /// Lists are read until one does.
+    Awaited,
+    /// No list can: its session's lists are gone or lose orders, or they may not show an order that has ended.
+    GivenUp,
 }
 
 /// The result of taking in an identifier that the service gave to an intent.
@@ -489,7 +497,10 @@ impl ListedOrders {
 
     /// Notes that a list shows an acknowledged order, in any spelling.
     fn stop_auditing(&mut self, order_id: &Arc<str>) {
-        if let Some((session, at)) = self.entries.get(order_id).and_then(|entry| entry.acknowledged) {
+        if let Some(entry) = self.entries.get_mut(order_id)
+            && let Some((session, at)) = entry.acknowledged
+        {
+            entry.shown = true;
             self.unlisted.remove(&(at, order_id.clone(), session));
         }
     }
@@ -698,11 +709,12 @@ impl ListedOrders {
         self.unlisted.range((start, Arc::default(), Session::default())..).next().map(|(at, ..)| *at)
     }
 
-    /// Returns when an order was acknowledged, if no list has shown it yet and one should.
-    pub(crate) fn unlisted_since(&self, order_id: &str) -> Option<Duration> {
+    /// Returns how an order stands that was acknowledged, if no list has shown or contradicted it.
+    pub(crate) fn unconfirmed(&self, order_id: &str) -> Option<Unconfirmed> {
         let (order_id, entry) = self.entries.get_key_value(order_id)?;
-        let (session, at) = entry.acknowledged?;
-        self.unlisted.contains(&(at, order_id.clone(), session)).then_some(at)
+        let (session, at) = entry.acknowledged.filter(|_| !entry.shown && !entry.contested)?;
+        let is_awaited = self.unlisted.contains(&(at, order_id.clone(), session));
+        Some(if is_awaited { Unconfirmed::Awaited } else { Unconfirmed::GivenUp })
     }
 
     /// Notes that the list asked for at `at` lacks an order; returns when the first such list was asked for.
@@ -710,9 +722,14 @@ impl ListedOrders {
         self.entries.get_mut(order_id).map_or(at, |entry| *entry.missed.get_or_insert(at))
     }
 
-    /// Notes that an acknowledged order is reported as unconfirmed; false if it was before.
-    pub(crate) fn note_unconfirmed(&mut self, order_id: &str) -> bool {
-        self.entries.get_mut(order_id).is_some_and(|entry| !std::mem::replace(&mut entry.unconfirmed, true))
+    /// Notes that an acknowledged order is reported as unconfirmed, with the orders that may be it; false if it was
+    /// before, with all of them.
+    pub(crate) fn note_unconfirmed(&mut self, order_id: &Arc<str>, candidates: &[Arc<str>]) -> bool {
+        let is_first = !self.unconfirmed.contains_key(order_id);
+        let told = self.unconfirmed.entry(order_id.clone()).or_default();
+        let before = told.len();
+        told.extend(candidates.iter().cloned());
+        is_first || told.len() > before
     }
 
     /// Returns when such lists were asked for, for orders acknowledged before `end`.
@@ -747,6 +764,28 @@ impl ListedOrders {
         for order_id in order_ids {
             if let Some(entry) = self.entries.get_mut(order_id) {
                 entry.flagged = true;
+            }
+        }
+    }
+
+    /// Lets reported candidates be reported again: the order that they may have been is resolved.
+    ///
+    /// The next list shows those again that were dropped meanwhile.
+    pub(crate) fn unflag_all(&mut self, order_ids: &BTreeSet<Arc<str>>) {
+        let mut dropped = order_ids.clone();
+        for fresh in self.fresh.values_mut().flatten().chain(&mut self.vague) {
+            if order_ids.contains(&fresh.order_id) && !fresh.late {
+                fresh.unflag();
+            }
+            dropped.remove(&fresh.order_id);
+        }
+        for order_id in order_ids {
+            let entry = self.entries.get_mut(order_id);
+            if let Some(entry) = entry.filter(|entry| entry.owner.is_none() && !entry.late) {
+                entry.flagged = false;
+                if dropped.contains(order_id) {
+                    entry.legs = 0;
+                }
             }
         }
     }

@@ -54,6 +54,7 @@ impl OrderProtocol {
             let order_id = order_id.clone();
             out.push(Effect::Report(OrderEvent::AckMismatch { intent: other, name, order_id }));
         }
+        let candidates = self.candidates_of_it_alone(number);
         let Some(intent) = self.intents.get_mut(&number) else { return };
         let key = intent.key().clone();
         match ruling {
@@ -67,13 +68,16 @@ impl OrderProtocol {
             }
             Ruling::NotPlaced => {
                 // It stays among the decided intents of its key, so an order that appears is still noticed.
-                let unresolved = Unresolved::new(Reason::NotObserved, Vec::new());
+                // Its candidates are ruled out.
+                let candidates = intent.told_candidates().to_vec();
+                let unresolved = Unresolved::new(Reason::NotObserved, candidates);
                 intent.finish(Finding::Unresolved(unresolved));
                 self.intents.drop_name(number);
                 self.listed.excuse(number);
             }
         }
         self.keys.unblock(&key, number);
+        self.listed.unflag_all(&candidates);
         out.push(Effect::Decided(number));
         self.resolve(&key, out);
         let other = taken_from.and_then(|other| Some(self.intents.get(&other)?.key().clone()));

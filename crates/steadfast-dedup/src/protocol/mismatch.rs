@@ -172,7 +172,7 @@ impl OrderProtocol {
     }
 
     /// True if no change of an order was sent since this one.
-    fn is_unchanged(&self, intent: &Intent) -> bool {
+    pub(crate) fn is_unchanged(&self, intent: &Intent) -> bool {
         intent.first_sent().is_some_and(|sent| self.fidelity.is_unchanged_since(sent.seq))
     }
 

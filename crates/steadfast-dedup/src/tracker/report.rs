@@ -27,11 +27,12 @@ pub(crate) fn trace(account: &str, event: &OrderEvent) {
         OrderEvent::RefusalUnconfirmed { intent, .. } => {
             tracing::error!(account, intent = intent.0, "refusal of an order that no list has confirmed");
         }
-        OrderEvent::AckUnconfirmed { intent, order_id, .. } => {
+        OrderEvent::AckUnconfirmed { intent, order_id, candidates, .. } => {
             tracing::error!(
                 account,
                 intent = intent.0,
                 order_id,
+                ?candidates,
                 "acknowledged order that no list has confirmed"
             );
         }

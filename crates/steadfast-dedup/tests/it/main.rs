@@ -38,5 +38,6 @@ mod refusals;
 mod refused;
 mod rulings;
 mod spelling;
+mod surplus;
 mod timing;
 mod unconfirmed;

@@ -23,7 +23,10 @@ fn invented(id: &'static str) -> Place {
 /// Returns the identifiers that no list has confirmed, as reported.
 fn unconfirmed(rig: &Rig) -> Vec<(u64, String)> {
     let told = rig.events().into_iter().filter_map(|event| match event {
-        OrderEvent::AckUnconfirmed { intent, order_id, .. } => Some((intent.0, order_id)),
+        OrderEvent::AckUnconfirmed { intent, order_id, candidates, .. } => {
+            assert_eq!(candidates, [""; 0]);
+            Some((intent.0, order_id))
+        }
         _ => None,
     });
     told.collect()

@@ -158,6 +158,7 @@ pub(crate) fn i10_every_order_is_accounted_for(run: &Run) -> Result<(), String> 
             .copied()
             .filter_map(|(_, event)| match event {
                 OrderEvent::Unresolved { unresolved, .. } => Some(&unresolved.candidates),
+                OrderEvent::AckUnconfirmed { candidates, .. } => Some(candidates),
                 _ => None,
             })
             .collect();

@@ -55,6 +55,8 @@ pub(crate) fn flagged(event: &OrderEvent) -> Vec<String> {
         | OrderEvent::RefusedButPlaced { order_id, .. }
         | OrderEvent::Excess { order_id, .. } => vec![order_id.clone()],
         OrderEvent::Unresolved { unresolved, .. } => unresolved.candidates.iter().skip(1).cloned().collect(),
+        // The order is reported under its own identifier, next to these.
+        OrderEvent::AckUnconfirmed { candidates, .. } => candidates.clone(),
         _ => Vec::new(),
     }
 }

@@ -1,0 +1,141 @@
+//! Holds back the report of an order that is one too many, while it may be an acknowledged one.
+//!
+//! After a wrong answer the order's own record has no owner until lists have contradicted the identifier. A report
+//! before that would have to be taken back, and might make a user cancel the order that was asked for. So only lists
+//! end the wait, however long they take: they show the identifier, or contradict it. Where none can do either any
+//! more, the record is reported as what it may be, next to the identifier that is not confirmed.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use steadfast_spec::{OrderRecord, OrderRequest};
+
+use crate::{
+    numbers::IntentNo,
+    protocol::{
+        event::{Effect, OrderEvent},
+        fresh::Fresh,
+        intent::Intent,
+        key::Key,
+        late::is_excess_of,
+        listed_orders::Unconfirmed,
+        matcher,
+        order_protocol::OrderProtocol,
+    },
+    settings::policy::{AccountMode, ListShows},
+};
+
+/// Whether an order that has no owner is one too many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Surplus {
+    /// All orders that it could be are known by other identifiers.
+    Certain,
+    /// It may be an acknowledged order that lists have yet to show or contradict.
+    HeldBack,
+    /// It may be one of these acknowledged orders, and no list will tell.
+    MayBe(Vec<IntentNo>),
+}
+
+/// Whether more lists are expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outlook {
+    MoreLists,
+    /// The process may end, or the trading day does.
+    NoMoreLists,
+}
+
+impl OrderProtocol {
+    /// Reports what was held back, because no later list may show more.
+    pub(crate) fn tell_held_back(&mut self, out: &mut Vec<Effect>) {
+        for key in self.listed.fresh_keys() {
+            self.sweep_for(Outlook::NoMoreLists, &key, out);
+        }
+    }
+
+    /// Judges a listed order without an owner that equals an intent's order which has another identifier.
+    pub(crate) fn surplus(&self, outlook: Outlook, key: &Key, number: IntentNo, fresh: &Fresh) -> Surplus {
+        if self.settings.list_shows != ListShows::Everything
+            || self.settings.account_mode != AccountMode::Exclusive
+            || !self.intents.get(&number).is_some_and(is_excess_of)
+        {
+            return Surplus::Certain;
+        }
+        let mut may_be = Vec::new();
+        for (number, intent, unconfirmed) in self.unconfirmed_of(key) {
+            if !intent.could_own(fresh.first_seen) || !matcher::loose(&fresh.record, intent.order()) {
+                continue;
+            }
+            if unconfirmed == Unconfirmed::Awaited && outlook == Outlook::MoreLists {
+                return Surplus::HeldBack;
+            }
+            if is_of_its_quantity(&fresh.record, intent.order()) {
+                may_be.push(number);
+            }
+        }
+        if may_be.is_empty() { Surplus::Certain } else { Surplus::MayBe(may_be) }
+    }
+
+    /// True if a listed order is one too many beside another order of ours, and cannot be this one's: its quantity
+    /// differs, and no change of any order was sent since.
+    pub(crate) fn is_surplus_beside(&self, intent: &Intent, fresh: &Fresh) -> bool {
+        let owner = || self.late_owner(intent.key(), fresh).and_then(|number| self.intents.get(&number));
+        self.settings.account_mode == AccountMode::Exclusive
+            && !is_of_its_quantity(&fresh.record, intent.order())
+            && self.is_unchanged(intent)
+            && owner().is_some_and(is_excess_of)
+    }
+
+    /// Returns the candidates of an unresolved order that were reported for no other one.
+    ///
+    /// Once that order is resolved, they are reported again, as what they are then.
+    pub(crate) fn candidates_of_it_alone(&self, number: IntentNo) -> BTreeSet<Arc<str>> {
+        let Some(intent) = self.intents.get(&number) else { return BTreeSet::new() };
+        let finished = self.keys.get(intent.key()).into_iter().flat_map(|book| book.finished());
+        let others: Vec<_> =
+            finished.filter(|&&other| other != number).filter_map(|other| self.intents.get(other)).collect();
+        let candidates = intent.told_candidates().iter().map(|id| Arc::from(id.as_str()));
+        candidates.filter(|id: &Arc<str>| !others.iter().any(|other| other.was_told_of(id))).collect()
+    }
+
+    /// Returns the acknowledged orders of a key that no list has shown or contradicted.
+    fn unconfirmed_of(&self, key: &Key) -> impl Iterator<Item = (IntentNo, &Intent, Unconfirmed)> {
+        let finished = self.keys.get(key).into_iter().flat_map(|book| book.finished());
+        finished.filter_map(|&number| {
+            let intent = self.intents.get(&number).filter(|intent| intent.day() == self.time.day())?;
+            Some((number, intent, self.listed.unconfirmed(intent.order_id()?)?))
+        })
+    }
+
+    /// Reports acknowledged orders that no list confirms, with the listed orders that may be each.
+    pub(crate) fn tell_may_be(&mut self, may_be: BTreeMap<IntentNo, Vec<Arc<str>>>, out: &mut Vec<Effect>) {
+        for (number, candidates) in may_be {
+            self.tell_ack_unconfirmed(number, &candidates, out);
+        }
+    }
+
+    /// Reports that no list has confirmed an acknowledged order: once, and again with a candidate that is new.
+    pub(crate) fn tell_ack_unconfirmed(
+        &mut self,
+        number: IntentNo,
+        candidates: &[Arc<str>],
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(intent) = self.intents.get(&number) else { return };
+        let Some(order_id) = intent.order_id() else { return };
+        if self.listed.note_unconfirmed(order_id, candidates) {
+            out.push(Effect::Report(OrderEvent::AckUnconfirmed {
+                intent: number,
+                name: intent.name().cloned(),
+                order_id: order_id.to_string(),
+                candidates: candidates.iter().map(ToString::to_string).collect(),
+            }));
+        }
+    }
+}
+
+/// True unless the record shows another quantity than was ordered.
+fn is_of_its_quantity(record: &OrderRecord, order: &OrderRequest) -> bool {
+    record.qty.is_none_or(|qty| qty == order.qty())
+}

@@ -1,0 +1,193 @@
+//! Tests when a listed order counts as one too many, while an acknowledged one is not listed.
+
+use std::time::Duration;
+
+use steadfast_dedup::{IntentNo, OrderEvent, Ruling};
+use tokio::time::sleep;
+
+use crate::{
+    gateway::{Place, Read, ReadReply, Reply, ack, gw504, read},
+    rig::{ORDER, Rig, Told, market, order},
+};
+
+const fn s(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+/// An order whose search reads the list, and which is no rival of the others.
+fn other() -> String {
+    ORDER.replace("INFY", "TCS")
+}
+
+/// Places an order that is answered with an invented identifier, and one whose search shows the first one's record.
+async fn with_a_wrong_id(rig: &Rig, form: &str) {
+    rig.gateway.will([ack().reply(Reply::AckId("ghost")), gw504().placed_after(s(3))]);
+    assert_eq!(rig.place("a", form).await, Told::Placed("ghost".into()));
+    assert_eq!(rig.place("b", &other()).await, Told::Recovered("o2".into()));
+}
+
+/// Returns the orders that no list has confirmed, as reported, with the candidates of each.
+fn unconfirmed(rig: &Rig) -> Vec<(String, Vec<String>)> {
+    let told = rig.events().into_iter().filter_map(|event| match event {
+        OrderEvent::AckUnconfirmed { order_id, candidates, .. } => Some((order_id, candidates)),
+        _ => None,
+    });
+    told.collect()
+}
+
+/// True if the first order was found under its right identifier.
+fn is_corrected(rig: &Rig) -> bool {
+    let is_found = |event: &OrderEvent| matches!(event, OrderEvent::Recovered { intent, order_id, .. } if intent.0 == 0 && order_id == "o1");
+    rig.events().iter().any(is_found)
+}
+
+/// Regression: the order of a wrong answer was reported as one too many before it turned out to be its own.
+#[tokio::test(start_paused = true)]
+async fn o06_an_order_that_may_be_an_acknowledged_one_is_not_one_too_many() {
+    let rig = Rig::new();
+    // The list is read for another order, and shows the first one under an identifier that no answer named.
+    with_a_wrong_id(&rig, ORDER).await;
+    sleep(s(200)).await;
+    assert_eq!(rig.flagged(), [""; 0]);
+    assert!(is_corrected(&rig), "{:?}", rig.events());
+    rig.check();
+}
+
+#[tokio::test(start_paused = true)]
+async fn o06_an_order_too_many_is_told_once_the_acknowledged_one_is_listed() {
+    let rig = Rig::new();
+    rig.gateway.will([Place { lag: s(5), ..ack() }, gw504().placed_after(s(3))]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
+    assert_eq!(rig.gateway.foreign(ORDER, |_| {}), "o2");
+    assert_eq!(rig.place("b", &other()).await, Told::Recovered("o3".into()));
+    assert_eq!(rig.flagged(), [""; 0], "it may be the first one's");
+    sleep(s(20)).await;
+    assert_eq!(rig.flagged(), ["o2"]);
+    rig.audit();
+}
+
+/// Regression: the wait ended with the clock, while the lists that contradict the identifier were still being read.
+#[tokio::test(start_paused = true)]
+async fn o06_slow_lists_do_not_make_an_order_one_too_many() {
+    for took in [1, 2, 3, 5, 8, 14, 25] {
+        let rig = Rig::new();
+        // All but the baseline.
+        rig.gateway.reads([read(ReadReply::List)]);
+        rig.gateway.always(Read { before: s(took), ..read(ReadReply::List) });
+        with_a_wrong_id(&rig, ORDER).await;
+        sleep(s(200)).await;
+        assert_eq!(rig.flagged(), [""; 0], "{took} s");
+        assert!(is_corrected(&rig), "{took} s: {:?}", rig.events());
+        rig.check();
+    }
+}
+
+/// Regression: the same, where no list could be read around the lateness bound.
+#[tokio::test(start_paused = true)]
+async fn o06_lists_that_fail_around_the_bound_do_not_make_an_order_one_too_many() {
+    let ways = [ReadReply::Http(500), ReadReply::Http(429), ReadReply::Aged, ReadReply::Lost];
+    for (from, until) in [(10, 15), (10, 20), (12, 17), (14, 30), (5, 300)] {
+        for way in &ways {
+            let rig = Rig::new();
+            with_a_wrong_id(&rig, ORDER).await;
+            sleep(s(from)).await;
+            rig.gateway.always(read(way.clone()));
+            sleep(s(until - from)).await;
+            rig.gateway.0.lock().always = None;
+            sleep(s(120)).await;
+            assert_eq!(rig.flagged(), [""; 0], "{way:?} {from}..{until}");
+            assert!(is_corrected(&rig), "{way:?} {from}..{until}: {:?}", rig.events());
+            rig.check();
+        }
+    }
+}
+
+/// Regression: lists failed for good, and the order of a wrong answer was reported as one too many.
+#[tokio::test(start_paused = true)]
+async fn o06_a_shutdown_without_lists_names_the_order_as_a_candidate() {
+    let rig = Rig::new();
+    with_a_wrong_id(&rig, ORDER).await;
+    rig.gateway.always(read(ReadReply::Http(500)));
+    sleep(s(600)).await;
+    assert_eq!((rig.flagged(), unconfirmed(&rig)), (vec![], vec![]));
+    rig.tracker.shutdown().await;
+    let told = [("ghost".to_owned(), vec!["o1".to_owned()])];
+    assert_eq!((rig.flagged(), unconfirmed(&rig)), (vec![], told.to_vec()));
+    rig.check();
+    // The process goes on, and lists can be read again.
+    rig.gateway.0.lock().always = None;
+    sleep(s(120)).await;
+    assert!(is_corrected(&rig), "{:?}", rig.events());
+    assert_eq!((rig.flagged(), unconfirmed(&rig)), (vec![], told.to_vec()), "once");
+}
+
+/// A report that is held back is made before the process may end, although no list is read any more.
+#[tokio::test(start_paused = true)]
+async fn o06_a_shutdown_tells_of_an_order_too_many_that_was_held_back() {
+    let rig = Rig::new();
+    rig.gateway.will([Place { lag: s(5), ..ack() }, gw504().placed_after(s(3))]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
+    rig.gateway.foreign(ORDER, |_| {});
+    rig.place("b", &other()).await;
+    rig.gateway.always(read(ReadReply::Http(503)));
+    rig.tracker.shutdown().await;
+    let told = [("o1".to_owned(), vec!["o2".to_owned()])];
+    assert_eq!((rig.flagged(), unconfirmed(&rig)), (vec![], told.to_vec()));
+    // A list shows the identifier after all, so the other one is one too many.
+    rig.gateway.0.lock().always = None;
+    sleep(s(60)).await;
+    assert_eq!((rig.flagged(), unconfirmed(&rig)), (vec!["o2".to_owned()], told.to_vec()));
+    rig.audit();
+}
+
+/// An acknowledged order that may not be listed, because it may have ended, is never contradicted.
+#[tokio::test(start_paused = true)]
+async fn o06_an_order_that_may_have_ended_is_named_beside_the_listed_one() {
+    let rig = Rig::new();
+    with_a_wrong_id(&rig, &market()).await;
+    sleep(s(200)).await;
+    assert_eq!(rig.flagged(), [""; 0]);
+    assert_eq!(unconfirmed(&rig), [("ghost".to_owned(), vec!["o1".to_owned()])]);
+    rig.check();
+}
+
+/// Regression: a second order was named only as a candidate of another one that was acknowledged and not listed.
+#[tokio::test(start_paused = true)]
+async fn o06_a_second_order_of_another_quantity_is_one_too_many() {
+    let rig = Rig::new();
+    let invented = Place { apply: None, ..ack().reply(Reply::AckId("ghost")) };
+    rig.gateway.will([invented, Place { copies: 2, ..ack() }]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Placed("ghost".into()));
+    assert_eq!(rig.place("b", &order(5)).await, Told::Placed("o1".into()));
+    sleep(s(300)).await;
+    assert_eq!(rig.flagged(), ["o2"]);
+    let candidates = rig.events().into_iter().find_map(|event| match event {
+        OrderEvent::Unresolved { intent, unresolved, .. } if intent.0 == 0 => Some(unresolved.candidates),
+        _ => None,
+    });
+    assert_eq!(candidates, Some(vec!["o2".to_owned()]), "it may have been changed elsewhere");
+    rig.check();
+}
+
+/// Regression: once a person had ruled, the candidates that were left were never reported.
+#[tokio::test(start_paused = true)]
+async fn o06_a_ruling_leaves_the_other_candidates_too_many() {
+    let placed = Ruling::Placed { order_id: "o2".into() };
+    for (ruling, left) in [(placed, &["o3"][..]), (Ruling::NotPlaced, &["o2", "o3"])] {
+        let rig = Rig::new();
+        // No list is known before the orders.
+        rig.gateway.reads([read(ReadReply::Http(500)), read(ReadReply::Http(500))]);
+        rig.gateway.will([ack(), Place { copies: 2, ..gw504().placed() }]);
+        assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
+        let candidates = vec!["o2".to_owned(), "o3".to_owned()];
+        assert_eq!(rig.place("b", ORDER).await, Told::Unresolved("no_baseline", candidates, 504));
+        assert_eq!(rig.flagged(), [""; 0]);
+        rig.tracker.resolve(None, IntentNo(1), ruling).unwrap();
+        // The next list shows them again.
+        sleep(s(40)).await;
+        assert_eq!(rig.flagged(), left);
+        sleep(s(4_000)).await;
+        assert_eq!(rig.flagged(), left, "once");
+        rig.check();
+    }
+}
