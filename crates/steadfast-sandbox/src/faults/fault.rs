@@ -121,6 +121,10 @@ faults! {
     PlacementRepeatedIdApplied = "placement.repeated-id-applied" [],
     /// The order does not exist, and its 200 names the user's latest order, if there is one.
     PlacementRepeatedIdNotApplied = "placement.repeated-id-not-applied" [],
+    /// The order exists, and its 200 names an order that does not.
+    PlacementInventedIdApplied = "placement.invented-id-applied" [],
+    /// The order does not exist, and its 200 names one that does not either.
+    PlacementInventedIdNotApplied = "placement.invented-id-not-applied" [],
     /// 502 from an intermediary, and the order exists.
     PlacementProxy502Applied = "placement.proxy-502-applied" [],
     /// 502 from an intermediary, and the order does not exist.

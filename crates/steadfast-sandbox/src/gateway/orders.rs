@@ -74,7 +74,10 @@ impl Engine {
         }
         match strike {
             None => placed(order_id).into(),
-            Some(strike) => self.placement_reply(strike, before.or(order_id), &passage.key),
+            Some(strike) => {
+                let told = before.or_else(|| invented_id(strike.fault, self.record.requests)).or(order_id);
+                self.placement_reply(strike, told, &passage.key)
+            }
         }
     }
 
@@ -274,6 +277,12 @@ fn intermediary(fault: Fault) -> Option<StatusCode> {
 /// Returns true if the answer has the id of the previous order.
 fn repeats_id(fault: Fault) -> bool {
     matches!(fault, Fault::PlacementRepeatedIdApplied | Fault::PlacementRepeatedIdNotApplied)
+}
+
+/// Returns the id of no order, if the answer has one.
+fn invented_id(fault: Fault, request: u64) -> Option<String> {
+    let invents = matches!(fault, Fault::PlacementInventedIdApplied | Fault::PlacementInventedIdNotApplied);
+    invents.then(|| format!("88{request:010}"))
 }
 
 /// Returns the status in which a fault books an order.

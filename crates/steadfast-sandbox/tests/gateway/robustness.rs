@@ -68,7 +68,7 @@ fn switches(rng: &mut Rng) -> SandboxBuilder {
     for &fault in Fault::ALL {
         // The oracle knows the specification's answers only; faults of the answer have tests of their own.
         let foreign = ["answer", "transport", "time"].contains(&fault.group())
-            || ["placement.proxy", "placement.repeated-id"]
+            || ["placement.proxy", "placement.repeated-id", "placement.invented-id"]
                 .iter()
                 .any(|stem| fault.as_str().starts_with(stem));
         let huge = matches!(fault, Fault::ListHuge | Fault::ListHugeBare);

@@ -11,7 +11,7 @@ pub(crate) enum Axis {
     Intermediaries,
     /// An order is refused with 401, 403 or 429 after it was placed (O5).
     PlacedRefusals,
-    /// An ack names another order, or answers come shifted (O6).
+    /// An ack names another order or none, or answers come shifted (O6).
     StrayAnswers,
     /// Bytes written to a connection arrive after its client has closed it, up to two minutes later (O1).
     Orphans,
@@ -48,6 +48,8 @@ impl Axis {
             }
             Fault::PlacementRepeatedIdApplied
             | Fault::PlacementRepeatedIdNotApplied
+            | Fault::PlacementInventedIdApplied
+            | Fault::PlacementInventedIdNotApplied
             | Fault::TransportAnswerAgain => Some(Self::StrayAnswers),
             Fault::QuotaLowered => Some(Self::Quotas),
             Fault::ListHugeBare => Some(Self::LargeLists),

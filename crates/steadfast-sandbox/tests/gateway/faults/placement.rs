@@ -82,6 +82,8 @@ const TABLE: &[(Fault, &str, Wire, Book)] = &[
     // The first order is placed normally, because there is no earlier one.
     (Fault::PlacementRepeatedIdApplied, "placement.repeated-id-applied", Wire::Placed, Book::Once),
     (Fault::PlacementRepeatedIdNotApplied, "placement.repeated-id-not-applied", Wire::Placed, Book::Once),
+    (Fault::PlacementInventedIdApplied, "placement.invented-id-applied", Wire::Placed, Book::Once),
+    (Fault::PlacementInventedIdNotApplied, "placement.invented-id-not-applied", Wire::Placed, Book::Never),
     (Fault::PlacementProxy502Applied, "placement.proxy-502-applied", Wire::Proxy(502), Book::Once),
     (Fault::PlacementProxy502NotApplied, "placement.proxy-502-not-applied", Wire::Proxy(502), Book::Never),
     (Fault::PlacementProxy502Late, "placement.proxy-502-late", Wire::Proxy(502), Book::Later),
@@ -243,6 +245,17 @@ async fn an_intermediary_answers_with_a_page_a_text_or_nothing() {
     let kinds = [("text/html", false), ("text/plain", false), ("text/plain", true)];
     assert_eq!(bodies, kinds.map(|(kind, empty)| (kind.to_owned(), empty)).into());
     assert_eq!(waits.len(), 2, "at once, or late");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_with_an_invented_id_names_no_order() {
+    for (name, orders) in [("placement.invented-id-applied", 2), ("placement.invented-id-not-applied", 0)] {
+        let world = World::with_fault(name, 1.0);
+        let told = [world.place(MARKET).await.order_id(), world.place(MARKET).await.order_id()];
+        let truth = world.truth().orders;
+        assert_eq!(truth.len(), orders, "{name}");
+        assert!(told[0] != told[1] && truth.iter().all(|order| !told.contains(&order.order_id)), "{name}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

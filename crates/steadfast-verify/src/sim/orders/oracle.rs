@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use steadfast::dedup::OrderEvent;
+use steadfast::dedup::{OrderEvent, Reason};
 
 use crate::sim::{
     orders::{
@@ -54,6 +54,8 @@ pub(crate) struct Judgement {
     pub(crate) stuck: u64,
     /// Orders that the client itself reported as late or excess.
     pub(crate) flagged: u64,
+    /// Orders that it reported as excess although they are those of callers that were told of an invented identifier.
+    pub(crate) falsely_excess: u64,
     /// Orders that no caller knows or was warned about, and that were not reported.
     pub(crate) unflagged: u64,
     pub(crate) http_429: u64,
@@ -173,6 +175,7 @@ impl Judgement {
             went_in_doubt: session.seen.doubted.len() as u64,
             stuck: session.left_in_doubt as u64,
             flagged: session.flagged.len() as u64,
+            falsely_excess: falsely_excess(workload, session, &shape_of),
             http_429: refused,
             doubled: session.seen.struck.iter().filter(|(name, _)| *name == DOUBLED).map(|(_, n)| n).sum(),
             crashes: u64::from(session.crash.is_some()),
@@ -274,6 +277,7 @@ impl Judgement {
         let always = [
             ("lost", self.lost),
             ("wrongly_claimed", self.wrongly_claimed),
+            ("falsely_excess", self.falsely_excess),
             ("undecided", self.undecided),
             ("stuck", self.stuck),
             ("http_429", self.http_429),
@@ -311,6 +315,7 @@ impl Judgement {
             gone,
             stuck,
             flagged,
+            falsely_excess,
             unflagged,
             http_429,
             doubled,
@@ -337,6 +342,7 @@ impl Judgement {
             (&mut self.gone, gone),
             (&mut self.stuck, stuck),
             (&mut self.flagged, flagged),
+            (&mut self.falsely_excess, falsely_excess),
             (&mut self.unflagged, unflagged),
             (&mut self.http_429, http_429),
             (&mut self.doubled, doubled),
@@ -364,6 +370,55 @@ fn unconfirmed(session: &Session) -> u64 {
         _ => false,
     };
     session.events.iter().filter(is_one).count() as u64
+}
+
+/// Returns how many orders the client has reported as one too many although they are those of callers that were told of
+/// an identifier which no order has, and none of their terms is left over.
+///
+/// An identifier of another order is not judged: it may differ in its price alone, which contradicts nothing. Nor are
+/// lists without prices, which show different orders alike, and sessions over midnight.
+fn falsely_excess(workload: &Workload, session: &Session, shape_of: &BTreeMap<&str, Shape>) -> u64 {
+    let over_midnight = session.events.iter().any(|event| {
+        matches!(event, OrderEvent::Unresolved { unresolved, .. } if unresolved.reason == Reason::EpochChanged)
+    });
+    if session.hides_prices || over_midnight {
+        return 0;
+    }
+    let owner = |order: &str| {
+        let order = session.truth.orders.iter().find(|it| it.order_id == order)?;
+        intent_number(order.intent.as_deref()?)
+    };
+    let told = workload.wanted.iter().zip(&session.told).filter_map(|(wanted, told)| match told {
+        Some(Told::Placed(order_id)) => Some((wanted, order_id.as_str())),
+        _ => None,
+    });
+    let invented: BTreeSet<u64> = told
+        .clone()
+        .filter(|(_, order_id)| !session.truth.orders.iter().any(|order| order.order_id == **order_id))
+        .map(|(wanted, _)| wanted.number)
+        .collect();
+    let mut left_over: BTreeMap<Shape, u64> = BTreeMap::new();
+    shape_of.values().for_each(|&shape| *left_over.entry(shape).or_default() += 1);
+    for (wanted, _) in told {
+        if let Some(left) = left_over.get_mut(&wanted.shape) {
+            *left = left.saturating_sub(1);
+        }
+    }
+    // The next process reports one again.
+    let excess: BTreeSet<&str> = session
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            OrderEvent::Excess { order_id, .. } => Some(order_id.as_str()),
+            _ => None,
+        })
+        .collect();
+    let is_false = |order_id: &&str| {
+        let shape = shape_of.get(order_id);
+        owner(order_id).is_some_and(|number| invented.contains(&number))
+            && shape.is_some_and(|shape| left_over.get(shape).is_none_or(|&left| left == 0))
+    };
+    excess.into_iter().filter(is_false).count() as u64
 }
 
 /// Returns the identifiers from answers that the client has reported as another order's, or as no order's.

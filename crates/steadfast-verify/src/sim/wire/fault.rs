@@ -88,8 +88,8 @@ const IN_DOUBT: [Fault; 23] = gateway!(doubt:
 );
 
 /// The faults of an order. The index is the choice; append new ones at the end, so that old tapes stay valid.
-const PLACE: [Fault; 61] = {
-    let mut all = [Fault::NONE; 61];
+const PLACE: [Fault; 63] = {
+    let mut all = [Fault::NONE; 63];
     let mut index = 0;
     while index < IN_DOUBT.len() {
         all[index + 1] = IN_DOUBT[index];
@@ -134,6 +134,8 @@ const PLACE: [Fault; 61] = {
         all[index + 56] = FIREWALLS[index];
         index += 1;
     }
+    all[61] = Fault::new(stray, "placement.invented-id-applied", &["placement.invented-id-applied"]);
+    all[62] = Fault::new(stray, "placement.invented-id-not-applied", &["placement.invented-id-not-applied"]);
     all
 };
 
