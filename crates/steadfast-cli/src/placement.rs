@@ -166,6 +166,8 @@ impl Placement {
             Reason::NotObserved => Self::NotObserved { said },
             reason => {
                 let candidates = unresolved.candidates.clone();
+                let answered = unresolved.answered.as_ref().map(|id| format!("order {id} (unconfirmed)"));
+                let said = answered.or(said);
                 Self::Unresolved { reason: reason.as_str(), candidates, why: None, said }
             }
         }

@@ -40,6 +40,8 @@ pub(crate) struct Intent {
     suspected: bool,
     /// Orders of it that appeared late, besides the one that its caller was told of.
     late: usize,
+    /// The identifier that an answer gave it, true or not.
+    answered: Option<Arc<str>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,6 +119,7 @@ impl Intent {
             doubt: None,
             suspected: false,
             late: 0,
+            answered: None,
         }
     }
 
@@ -277,6 +280,16 @@ impl Intent {
             Some(index)
         });
         refused.collect()
+    }
+
+    /// Notes the identifier that an answer gave it.
+    pub(crate) fn note_answer(&mut self, order_id: &Arc<str>) {
+        self.answered = Some(order_id.clone());
+    }
+
+    /// Returns the identifier that an answer gave it, although the answer may be withdrawn by now.
+    pub(crate) fn answered(&self) -> Option<&Arc<str>> {
+        self.answered.as_ref()
     }
 
     /// Puts every acknowledged attempt in doubt and forbids another send; returns which, and when each was sent.

@@ -177,7 +177,8 @@ impl OrderProtocol {
 
 impl Unresolved {
     pub(crate) fn of(reason: Reason, protocol: &OrderProtocol, intent: &Intent) -> Self {
-        Self::new(reason, protocol.candidates_of(intent))
+        let answered = intent.answered().map(ToString::to_string);
+        Self { answered, ..Self::new(reason, protocol.candidates_of(intent)) }
     }
 }
 

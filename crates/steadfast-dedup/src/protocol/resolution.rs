@@ -35,6 +35,9 @@ pub struct Unresolved {
     pub reason: Reason,
     /// The identifiers of listed orders that may be this one: the oldest, at most [`MOST_CANDIDATES`](Self::MOST_CANDIDATES).
     pub candidates: Vec<String>,
+    /// The identifier that the service's answer gave it, if there was one: unconfirmed, because no list shows it, or
+    /// something contradicts it.
+    pub answered: Option<String>,
 }
 
 impl Unresolved {
@@ -141,7 +144,7 @@ impl fmt::Display for Reason {
 
 impl Unresolved {
     pub(crate) fn new(reason: Reason, candidates: Vec<String>) -> Self {
-        Self { reason, candidates }
+        Self { reason, candidates, answered: None }
     }
 }
 

@@ -188,6 +188,7 @@ impl OrderProtocol {
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
         let Some(session) = intent.attempt(attempt.index).map(|found| found.session()) else { return };
         intent.acknowledge(attempt.index, sent);
+        intent.note_answer(&order_id);
         let key = intent.key().clone();
         // Identifiers may be used again: one of yesterday must not hide one of today, nor be taken for it.
         let claimed = if intent.day() == self.time.day() {

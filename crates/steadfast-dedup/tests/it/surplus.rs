@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use steadfast_dedup::{IntentNo, OrderEvent, Ruling};
+use steadfast_call::{Call, ext};
+use steadfast_dedup::{IntentNo, OrderEvent, Reason, Ruling, Unresolved};
 use tokio::time::sleep;
+use tower::ServiceExt;
 
 use crate::{
     gateway::{Place, Read, ReadReply, Reply, ack, gw504, read},
@@ -190,4 +192,24 @@ async fn o06_a_ruling_leaves_the_other_candidates_too_many() {
         assert_eq!(rig.flagged(), left, "once");
         rig.check();
     }
+}
+
+/// Regression: the result of an order that no list shows did not say which identifier its answer had named.
+#[tokio::test(start_paused = true)]
+async fn o06_an_order_that_no_list_shows_keeps_the_id_of_its_answer() {
+    let rig = Rig::new();
+    rig.gateway.will([Place { apply: None, ..ack().reply(Reply::AckId("ghost")) }]);
+    let named = || {
+        let mut request = rig.request("a", ORDER);
+        Call::of_mut(request.extensions_mut()).set_intent(ext::IntentId::new("a"));
+        request
+    };
+    assert_eq!(rig.send(named()).await, Told::Placed("ghost".into()));
+    sleep(s(200)).await;
+    let told = rig.service.clone().oneshot(named()).await.unwrap_err();
+    let unresolved = Unresolved::find(&*told).unwrap();
+    let is = (unresolved.reason, unresolved.answered.as_deref());
+    assert_eq!(is, (Reason::AcceptedUnknownId, Some("ghost")));
+    assert_eq!(rig.gateway.posts(), 1);
+    rig.check();
 }
