@@ -1,10 +1,9 @@
 mod answer;
+mod body;
 mod builder;
 mod changes;
 mod events;
-mod halting;
 mod late_changes;
-mod lists;
 mod placing;
 mod record;
 mod records;
@@ -15,15 +14,22 @@ use std::{error::Error as StdError, fmt, sync::Arc};
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream::BoxStream};
 use http::{Request, Response, header};
-use http_body_util::{Full, combinators::UnsyncBoxBody};
+use http_body_util::Full;
 use steadfast_auth::TokenSource;
-use steadfast_call::{BoxError, Outcome, Resend, ext::Place};
+use steadfast_call::{
+    BoxError, Outcome, Resend,
+    ext::{IntentId, Place},
+};
 use steadfast_dedup::{OrderEvent, OrderTracker, Recover, RecoveredOrder, Verdict};
 use steadfast_limit::ZoneLimiter;
-use steadfast_spec::{AuthKind, BaseUrl, Envelope, EnvelopeError, Form, Operation, Paths};
+use steadfast_spec::{
+    AuthKind, BaseUrl, Endpoint, Envelope, EnvelopeError, Form, Operation, OrderChange, OrderRecord,
+    OrderRequest, Paths, parse_order_list,
+};
 use tower::{ServiceExt, util::BoxCloneSyncService};
 
 pub use self::{
+    body::{Body, BrokenBody},
     builder::{ClientBuilder, InvalidClient},
     changes::Cancellation,
     events::MissedEvents,
@@ -32,9 +38,6 @@ pub use self::{
     records::Records,
 };
 use crate::{access::Access, deadline::DeadlineLayer, description::Description, error::Error};
-
-/// The body of a raw answer.
-pub type Body = UnsyncBoxBody<Bytes, BrokenBody>;
 
 /// The typed client of the trading REST service.
 ///
@@ -73,28 +76,6 @@ impl Client {
         ClientBuilder::new(base, access)
     }
 
-    /// Calls any operation whose answer is in the envelope. Returns its payload as JSON, or `None` for `no-data`.
-    ///
-    /// Logins are refused here; [`tokens`](Self::tokens) makes them.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`] if the operation cannot be addressed, or the answer is not a success.
-    pub async fn call(&self, operation: &Operation) -> Result<Option<serde_json::Value>, Error> {
-        if operation.endpoint().auth() != AuthKind::Full {
-            return Err(Error::invalid(LoginIsNotCalled));
-        }
-        let Some(body) = self.read(operation).await? else { return Ok(None) };
-        match Envelope::parse(&body) {
-            Ok(Envelope::Ok { d }) => {
-                serde_json::from_str(d.get()).map(Some).map_err(|_| EnvelopeError::UnexpectedPayload)
-            }
-            Ok(_) => Err(EnvelopeError::UnexpectedPayload),
-            Err(error) => Err(error),
-        }
-        .map_err(|error| Error::unexpected(Outcome::Unknown { resend: Resend::Never }, error))
-    }
-
     /// Returns the same client with another deadline, for calls that must be answered, or must leave, sooner or later
     /// than the others.
     ///
@@ -120,20 +101,170 @@ impl Client {
         Self { deadline, own_deadline: true, description: Arc::new(description), ..self.clone() }
     }
 
-    /// Sends a request of the caller's own through all layers.
-    ///
-    /// Its address must lie below the base address. The answer's body comes as it arrives: the deadline covers only the
-    /// head.
+    /// Prepares for the first order: obtains a token, opens a connection and reads the order list once.
     ///
     /// # Errors
     ///
-    /// [`Error`] if there is no answer. An answer of any status is not an error here.
-    pub async fn raw(&self, mut request: Request<Full<Bytes>>) -> Result<Response<Body>, Error> {
-        if self.own_deadline {
-            self.deadline.stamp_whole(request.extensions_mut());
+    /// [`Error`] if any of that fails; an order would fail as well.
+    pub async fn prewarm(&self) -> Result<(), Error> {
+        self.orders().await.map(drop)
+    }
+
+    /// Places an order (§4.4), at most once if every applied order is listed within the lateness bound.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InDoubt`](crate::ErrorKind::InDoubt) if it is not known whether the order was placed,
+    /// [`ErrorKind::NotObserved`](crate::ErrorKind::NotObserved) if it was not found beyond the lateness bound. Every
+    /// other kind means that it was not placed.
+    pub async fn place_order(&self, order: &OrderRequest) -> Result<Placed, Error> {
+        self.place(order, None).await
+    }
+
+    /// Places an order under a name of the caller's. Calls with the same name place at most one order between them,
+    /// within a trading day and among its last 100,000 orders.
+    ///
+    /// # Errors
+    ///
+    /// As [`place_order`](Self::place_order).
+    pub async fn place_order_as(&self, order: &OrderRequest, intent: IntentId) -> Result<Placed, Error> {
+        self.place(order, Some(intent)).await
+    }
+
+    /// Cancels an order (§4.5). Cancelling twice does no harm, so the cancel is repeated in doubt. If no answer is
+    /// clear, the order's status in the list decides.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotOpen`](crate::ErrorKind::NotOpen) if the order ended otherwise,
+    /// [`ErrorKind::InDoubt`](crate::ErrorKind::InDoubt) if the result is not known, and the kind of the service's
+    /// refusal.
+    pub async fn cancel(&self, order_id: &str) -> Result<(), Error> {
+        self.cancel_order(order_id).await
+    }
+
+    /// Cancels every order of the session's list that may still be open, in the list's order. The read of the list and the
+    /// cancels leave ahead of all other requests.
+    ///
+    /// The number of orders is not limited; they leave as fast as the limits allow. Orders in flight or in doubt are
+    /// not in the list yet: stop placing first ([`halt`](Self::halt)), and call it again once
+    /// [`in_flight`](Self::in_flight) and [`in_doubt`](Self::in_doubt) are both zero.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if the list cannot be read; then nothing was cancelled. A record that cannot be read is not an error:
+    /// its order may be open, and is cancelled. A record without an id is returned as a failed cancellation.
+    pub async fn cancel_all(&self) -> Result<Vec<Cancellation>, Error> {
+        self.cancel_orders().await
+    }
+
+    /// Changes an open order (§4.5), once its path is set.
+    ///
+    /// A change in doubt is never sent again: the order's record in the list decides. While it may still be made,
+    /// another change of the same order is refused, because the older one could undo it. This lasts W after an error
+    /// that the service documents, T_gw and W after the end of the connection, and 120 s longer where no transport can
+    /// say that it ended. The same change may be made again.
+    ///
+    /// This memory does not outlive the process, with or without a journal: after a restart, wait as long before
+    /// another change of an order whose change was in doubt.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if an earlier change of the order may still be made, with the
+    /// time until which it may ([`Error::ready_at`]); [`ErrorKind::InvalidRequest`](crate::ErrorKind::InvalidRequest)
+    /// if there is nothing to change, a field is wrong, or no path is set;
+    /// [`ErrorKind::NotOpen`](crate::ErrorKind::NotOpen) if the order has ended;
+    /// [`ErrorKind::InDoubt`](crate::ErrorKind::InDoubt) if the list does not show the change; and the kind of the
+    /// service's refusal.
+    pub async fn modify(&self, order_id: &str, change: &OrderChange) -> Result<(), Error> {
+        self.change_order(order_id, change).await
+    }
+
+    /// Returns the session's orders (§4.5); an empty list if there are none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if the list cannot be read whole by the deadline.
+    pub async fn orders(&self) -> Result<Vec<OrderRecord>, Error> {
+        let Some(body) = self.read(&Operation::orders()).await? else { return Ok(Vec::new()) };
+        parse_order_list(&body, self.tracker.settings().record_names())
+            .map_err(|error| Error::unexpected(Outcome::Unknown { resend: Resend::Never }, error))
+    }
+
+    /// Returns the order history (§4.5), each record as the service wrote it; an empty list if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if it cannot be read whole by the deadline.
+    pub async fn history(&self) -> Result<Vec<Record>, Error> {
+        let Some(body) = self.read(&Operation::new(Endpoint::History)).await? else { return Ok(Vec::new()) };
+        Record::payloads_of(&body)
+            .map_err(|error| Error::unexpected(Outcome::Unknown { resend: Resend::Never }, error).safe(true))
+    }
+
+    /// Returns the margin that one order needs. Path, payload and answer are "not shown" (§4.5): the order's own fields
+    /// are sent, and the answer is returned as it came.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidRequest`](crate::ErrorKind::InvalidRequest) if [`Paths`](crate::Paths) gives it no path, and
+    /// [`Error`] if the answer is not a success.
+    pub async fn order_margin(&self, order: &OrderRequest) -> Result<Record, Error> {
+        self.record(&Operation::new(Endpoint::OrderMargin).form(order.form())).await
+    }
+
+    /// Returns the margin that several orders need together (§4.5). The payload is "not shown", so the caller gives the
+    /// form.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if the answer is not a success.
+    pub async fn basket_margin(&self, form: Form) -> Result<Record, Error> {
+        self.record(&Operation::new(Endpoint::BasketMargin).form(form)).await
+    }
+
+    /// Returns the instruments of a group (§4.1), one at a time while the answer arrives.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if there is no list. A list that breaks off later is an error of the stream.
+    pub async fn symbols(&self, scrip_group: &str) -> Result<Records, Error> {
+        self.records(&Operation::symbols(scrip_group)).await
+    }
+
+    /// Returns all instruments (§4.1), one at a time while the answer arrives, because the list is long.
+    ///
+    /// The payload is "not shown"; an array of records is expected. Another form, such as CSV, is an error: use
+    /// [`raw`](Self::raw) with [`request`](Self::request), which returns it as it arrives.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidRequest`](crate::ErrorKind::InvalidRequest) if [`Paths`](crate::Paths) gives it no path, and
+    /// [`Error`] if there is no list. A list that breaks off later is an error of the stream.
+    pub async fn scrip_master(&self) -> Result<Records, Error> {
+        self.records(&Operation::new(Endpoint::ScripMaster)).await
+    }
+
+    /// Calls any operation whose answer is in the envelope. Returns its payload as JSON, or `None` for `no-data`.
+    ///
+    /// Logins are refused here; [`tokens`](Self::tokens) makes them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if the operation cannot be addressed, or the answer is not a success.
+    pub async fn call(&self, operation: &Operation) -> Result<Option<serde_json::Value>, Error> {
+        if operation.endpoint().auth() != AuthKind::Full {
+            return Err(Error::invalid(LoginIsNotCalled));
         }
-        let answer = self.service.clone().oneshot(request).await;
-        answer.map_err(|error| Error::of_failure(error).at(&self.address.base))
+        let Some(body) = self.read(operation).await? else { return Ok(None) };
+        match Envelope::parse(&body) {
+            Ok(Envelope::Ok { d }) => {
+                serde_json::from_str(d.get()).map(Some).map_err(|_| EnvelopeError::UnexpectedPayload)
+            }
+            Ok(_) => Err(EnvelopeError::UnexpectedPayload),
+            Err(error) => Err(error),
+        }
+        .map_err(|error| Error::unexpected(Outcome::Unknown { resend: Resend::Never }, error))
     }
 
     /// Returns the request of an operation, to be completed and sent by [`raw`](Self::raw).
@@ -152,6 +283,34 @@ impl Client {
             request.headers_mut().insert(header::CONTENT_TYPE, Form::CONTENT_TYPE);
         }
         Ok(request)
+    }
+
+    /// Sends a request of the caller's own through all layers.
+    ///
+    /// Its address must lie below the base address. The answer's body comes as it arrives: the deadline covers only the
+    /// head.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if there is no answer. An answer of any status is not an error here.
+    pub async fn raw(&self, mut request: Request<Full<Bytes>>) -> Result<Response<Body>, Error> {
+        if self.own_deadline {
+            self.deadline.stamp_whole(request.extensions_mut());
+        }
+        let answer = self.service.clone().oneshot(request).await;
+        answer.map_err(|error| Error::of_failure(error).at(&self.address.base))
+    }
+
+    /// Returns the number of orders that are sent and not answered yet.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.tracker.in_flight()
+    }
+
+    /// Returns the number of orders in doubt: sent, and no answer proves what became of them.
+    #[must_use]
+    pub fn in_doubt(&self) -> usize {
+        self.tracker.in_doubt()
     }
 
     /// Looks for every order that earlier processes left in doubt, and returns what became of each.
@@ -183,18 +342,6 @@ impl Client {
         self.tracker.recovered().map_err(Error::invalid)
     }
 
-    /// Returns the number of orders that are sent and not answered yet.
-    #[must_use]
-    pub fn in_flight(&self) -> usize {
-        self.tracker.in_flight()
-    }
-
-    /// Returns the number of orders in doubt: sent, and no answer proves what became of them.
-    #[must_use]
-    pub fn in_doubt(&self) -> usize {
-        self.tracker.in_doubt()
-    }
-
     /// Returns the news about orders that goes beyond the results of calls: orders that are found, appear late or stay
     /// unresolved. The stream ends with the last clone of the client.
     ///
@@ -205,10 +352,32 @@ impl Client {
         events::stream_of(self.tracker.events()).boxed()
     }
 
-    /// Returns the layers with the settings that take effect, for a start-up log.
+    /// The kill switch: from its return until [`resume`](Self::resume), no order and no change of an order leaves,
+    /// including queued ones and resends.
+    ///
+    /// They end as [`ErrorKind::Halted`](crate::ErrorKind::Halted). Cancels, reads and the search for orders in doubt
+    /// go on. A [raw](Self::raw) request to a path in no table is not known to be an order, and leaves. See
+    /// [`OrderTracker::halt`](steadfast_dedup::OrderTracker::halt).
+    pub fn halt(&self) {
+        self.tracker.halt();
+    }
+
+    /// Lets orders leave that are placed from now on, and none that was placed before.
+    pub fn resume(&self) {
+        self.tracker.resume();
+    }
+
+    /// Returns true between [`halt`](Self::halt) and [`resume`](Self::resume).
     #[must_use]
-    pub fn describe(&self) -> &Description {
-        &self.description
+    pub fn is_halted(&self) -> bool {
+        self.tracker.is_halted()
+    }
+
+    /// Waits until every call with an order has returned, no order is in doubt, and lists have shown or contradicted every
+    /// acknowledged order, or cannot be read: see [`OrderTracker::shutdown`]. [`halt`](Self::halt) first, if what waits in
+    /// a queue is not to leave any more.
+    pub async fn shutdown(&self) {
+        self.tracker.shutdown().await;
     }
 
     /// Returns what is known of orders: events, and the number in doubt.
@@ -229,11 +398,16 @@ impl Client {
         &self.tokens
     }
 
-    /// Waits until every call with an order has returned, no order is in doubt, and lists have shown or contradicted every
-    /// acknowledged order, or cannot be read: see [`OrderTracker::shutdown`]. [`halt`](Self::halt) first, if what waits in
-    /// a queue is not to leave any more.
-    pub async fn shutdown(&self) {
-        self.tracker.shutdown().await;
+    /// Returns the layers with the settings that take effect, for a start-up log.
+    #[must_use]
+    pub fn describe(&self) -> &Description {
+        &self.description
+    }
+
+    /// Publishes the counts and states of this client now, as [`metrics::record`](crate::metrics::record).
+    #[cfg(feature = "metrics")]
+    pub fn record_metrics(&self) {
+        crate::metrics::record(self);
     }
 }
 
@@ -248,24 +422,6 @@ impl fmt::Display for LoginIsNotCalled {
 }
 
 impl StdError for LoginIsNotCalled {}
-
-/// The error of a raw answer's body that broke off.
-///
-/// It is a type of its own because a future with a boxed error in its type cannot be spawned.
-#[derive(Debug)]
-pub struct BrokenBody(BoxError);
-
-impl fmt::Display for BrokenBody {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("answer's body broke off")
-    }
-}
-
-impl StdError for BrokenBody {
-    fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        Some(&*self.0)
-    }
-}
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -4,12 +4,12 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode, response::Parts};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use steadfast_auth::TokenSource;
-use steadfast_call::{Call, Class, Lane};
+use steadfast_call::{Call, Class, Lane, Outcome, Resend};
 use steadfast_spec::{Envelope, Operation};
 use tokio::time::{Instant, timeout_at};
 
-use super::{Body, Client};
-use crate::error::Error;
+use super::{Body, Client, Record, Records};
+use crate::error::{Error, ErrorKind};
 
 /// How much of an answer is held in memory, including order lists.
 const ANSWER_LIMIT: usize = 64 * 1024 * 1024;
@@ -47,6 +47,26 @@ impl Client {
             }
         };
         read.await.map_err(|error: Error| error.safe(safe))
+    }
+
+    /// Returns the payload of a successful answer; `no-data` is an error.
+    pub(super) async fn record(&self, operation: &Operation) -> Result<Record, Error> {
+        let unknown = Outcome::Unknown { resend: Resend::Never };
+        match self.read(operation).await? {
+            Some(body) => Record::payload_of(&body).map_err(|error| Error::unexpected(unknown, error)),
+            None => Err(Error::new(ErrorKind::UnexpectedAnswer, unknown)),
+        }
+    }
+
+    /// Returns the records of a successful answer while it arrives.
+    pub(super) async fn records(&self, operation: &Operation) -> Result<Records, Error> {
+        let until = self.until();
+        let response = self.raw(self.request(operation)?).await.map_err(|error| error.safe(true))?;
+        if response.status() == StatusCode::OK {
+            return Ok(Records::new(response, self.tokens.clone()));
+        }
+        let (parts, body) = self.collect(response, until).await?;
+        Err(Error::of_answer(&parts, self.text_of(&body)).safe(true))
     }
 
     pub(super) async fn answer(&self, request: Request<Full<Bytes>>) -> Result<(Parts, Bytes), Error> {

@@ -24,15 +24,8 @@ pub struct Cancellation {
 
 /// Changing orders that exist.
 impl Client {
-    /// Cancels an order (§4.5). Cancelling twice does no harm, so the cancel is repeated in doubt. If no answer is
-    /// clear, the order's status in the list decides.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::NotOpen`](crate::ErrorKind::NotOpen) if the order ended otherwise,
-    /// [`ErrorKind::InDoubt`](crate::ErrorKind::InDoubt) if the result is not known, and the kind of the service's
-    /// refusal.
-    pub async fn cancel(&self, order_id: &str) -> Result<(), Error> {
+    /// Cancels an order, and decides by the list if no answer is clear.
+    pub(super) async fn cancel_order(&self, order_id: &str) -> Result<(), Error> {
         let Err(error) = self.confirmed(&Operation::cancel_order(order_id)).await else { return Ok(()) };
         let (error, records) = self.records_in_doubt(error, order_id).await?;
         // The order may still be open as long as any of its records may be.
@@ -46,18 +39,8 @@ impl Client {
         ended_otherwise.map_or(Ok(()), |status| Err(error.not_open(status.to_string())))
     }
 
-    /// Cancels every order of the session's list that may still be open, in the list's order. The read of the list and the
-    /// cancels leave ahead of all other requests.
-    ///
-    /// The number of orders is not limited; they leave as fast as the limits allow. Orders in flight or in doubt are
-    /// not in the list yet: stop placing first ([`halt`](Self::halt)), and call it again once
-    /// [`in_flight`](Self::in_flight) and [`in_doubt`](Self::in_doubt) are both zero.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`] if the list cannot be read; then nothing was cancelled. A record that cannot be read is not an error:
-    /// its order may be open, and is cancelled. A record without an id is returned as a failed cancellation.
-    pub async fn cancel_all(&self) -> Result<Vec<Cancellation>, Error> {
+    /// Cancels every order of the list that may be open.
+    pub(super) async fn cancel_orders(&self) -> Result<Vec<Cancellation>, Error> {
         let mut seen = HashSet::new();
         let (open, nameless) = self.open_orders().await?;
         let open = open.into_iter().filter(|order_id| seen.insert(order_id.clone())).enumerate();
@@ -71,52 +54,8 @@ impl Client {
         Ok(cancelled.chain(nameless).collect())
     }
 
-    /// Returns the ids of the orders that may be open, and a failed cancellation for each record without an id.
-    async fn open_orders(&self) -> Result<(Vec<String>, Vec<Cancellation>), Error> {
-        let Some(body) = self.read_for_cancel(&Operation::orders()).await? else {
-            return Ok(Default::default());
-        };
-        let unexpected = |source: BoxError| {
-            Error::unexpected(Outcome::Unknown { resend: Resend::Never }, source).safe(true)
-        };
-        let records = Record::payloads_of(&body).map_err(|error| unexpected(error.into()))?;
-        let (names, mut open, mut nameless) =
-            (self.tracker.settings().record_names(), Vec::new(), Vec::new());
-        for record in records {
-            match record.order(names) {
-                Ok(order) if may_be_open(&order) => open.push(order.order_id),
-                Ok(_) => {}
-                Err(unreadable) => match record.text_of(&names.order_id) {
-                    Some(order_id) => open.push(order_id),
-                    None => nameless.push(Cancellation {
-                        order_id: String::new(),
-                        result: Err(unexpected(unreadable.into())),
-                    }),
-                },
-            }
-        }
-        Ok((open, nameless))
-    }
-
-    /// Changes an open order (§4.5), once its path is set.
-    ///
-    /// A change in doubt is never sent again: the order's record in the list decides. While it may still be made,
-    /// another change of the same order is refused, because the older one could undo it. This lasts W after an error
-    /// that the service documents, T_gw and W after the end of the connection, and 120 s longer where no transport can
-    /// say that it ended. The same change may be made again.
-    ///
-    /// This memory does not outlive the process, with or without a journal: after a restart, wait as long before
-    /// another change of an order whose change was in doubt.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if an earlier change of the order may still be made, with the
-    /// time until which it may ([`Error::ready_at`]); [`ErrorKind::InvalidRequest`](crate::ErrorKind::InvalidRequest)
-    /// if there is nothing to change, a field is wrong, or no path is set;
-    /// [`ErrorKind::NotOpen`](crate::ErrorKind::NotOpen) if the order has ended;
-    /// [`ErrorKind::InDoubt`](crate::ErrorKind::InDoubt) if the list does not show the change; and the kind of the
-    /// service's refusal.
-    pub async fn modify(&self, order_id: &str, change: &OrderChange) -> Result<(), Error> {
+    /// Changes an order, unless an earlier change of it may still be made, and decides by the list if no answer is clear.
+    pub(super) async fn change_order(&self, order_id: &str, change: &OrderChange) -> Result<(), Error> {
         if change.is_empty() {
             return Err(Error::invalid(NothingToChange));
         }
@@ -146,6 +85,33 @@ impl Client {
             // A change that the list does not show yet may be made late.
             _ => Err(error),
         }
+    }
+
+    /// Returns the ids of the orders that may be open, and a failed cancellation for each record without an id.
+    async fn open_orders(&self) -> Result<(Vec<String>, Vec<Cancellation>), Error> {
+        let Some(body) = self.read_for_cancel(&Operation::orders()).await? else {
+            return Ok(Default::default());
+        };
+        let unexpected = |source: BoxError| {
+            Error::unexpected(Outcome::Unknown { resend: Resend::Never }, source).safe(true)
+        };
+        let records = Record::payloads_of(&body).map_err(|error| unexpected(error.into()))?;
+        let (names, mut open, mut nameless) =
+            (self.tracker.settings().record_names(), Vec::new(), Vec::new());
+        for record in records {
+            match record.order(names) {
+                Ok(order) if may_be_open(&order) => open.push(order.order_id),
+                Ok(_) => {}
+                Err(unreadable) => match record.text_of(&names.order_id) {
+                    Some(order_id) => open.push(order_id),
+                    None => nameless.push(Cancellation {
+                        order_id: String::new(),
+                        result: Err(unexpected(unreadable.into())),
+                    }),
+                },
+            }
+        }
+        Ok((open, nameless))
     }
 
     /// Returns the order's records in the list (there may be several), with the error to return if they do not decide.

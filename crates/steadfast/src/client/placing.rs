@@ -22,28 +22,12 @@ pub struct Placed {
 
 /// Placing orders.
 impl Client {
-    /// Places an order (§4.4), at most once if every applied order is listed within the lateness bound.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InDoubt`](crate::ErrorKind::InDoubt) if it is not known whether the order was placed,
-    /// [`ErrorKind::NotObserved`](crate::ErrorKind::NotObserved) if it was not found beyond the lateness bound. Every
-    /// other kind means that it was not placed.
-    pub async fn place_order(&self, order: &OrderRequest) -> Result<Placed, Error> {
-        self.place(order, None).await
-    }
-
-    /// Places an order under a name of the caller's. Calls with the same name place at most one order between them,
-    /// within a trading day and among its last 100,000 orders.
-    ///
-    /// # Errors
-    ///
-    /// As [`place_order`](Self::place_order).
-    pub async fn place_order_as(&self, order: &OrderRequest, intent: ext::IntentId) -> Result<Placed, Error> {
-        self.place(order, Some(intent)).await
-    }
-
-    async fn place(&self, order: &OrderRequest, intent: Option<ext::IntentId>) -> Result<Placed, Error> {
+    /// Places an order, under a name if it has one.
+    pub(super) async fn place(
+        &self,
+        order: &OrderRequest,
+        intent: Option<ext::IntentId>,
+    ) -> Result<Placed, Error> {
         if order.is_eos_outside_bse() {
             tracing::warn!("validity eos is for BSE only, and the service may refuse the order");
         }

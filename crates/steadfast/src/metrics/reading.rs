@@ -221,13 +221,6 @@ impl Reading {
     }
 }
 
-impl Client {
-    /// Publishes the counts and states of this client now, as [`metrics::record`](record).
-    pub fn record_metrics(&self) {
-        record(self);
-    }
-}
-
 impl From<&Client> for Reading {
     fn from(client: &Client) -> Self {
         Self::new(client.tracker(), client.limiter(), client.tokens())
