@@ -10,7 +10,7 @@ use std::{
 use http::{Request, Response, header};
 use secrecy::{ExposeSecret, SecretString};
 use steadfast::{
-    Access, BaseUrl, BoxError, InvalidAccess, Paths,
+    Access, BaseUrl, BoxError, InvalidAccess, Paths, TotpCredentials,
     auth::{ApiKey, AuthHeaderLayer, FileStore, Identity, StoreError, Stored, TokenSource, TokenStore},
     spec::Endpoint,
 };
@@ -85,13 +85,15 @@ impl Account {
         if let Some(token) = find("ACCESS_TOKEN").await? {
             return Access::token(self.key.clone(), token).map_err(invalid);
         }
-        if let Some(secret) = find("TOTP_SECRET").await? {
+        if let Some(totp_secret) = find("TOTP_SECRET").await? {
             let client_id = match &self.client_id {
                 Some(client_id) => client_id.clone(),
                 None => find_or_ask("CLIENT_ID", "client id").await?,
             };
             let password = find_or_ask("PASSWORD", "password").await?;
-            let access = Access::totp(self.key.clone(), client_id, password, secret).map_err(invalid)?;
+            let access =
+                Access::totp(TotpCredentials { api_key: self.key.clone(), client_id, password, totp_secret })
+                    .map_err(invalid)?;
             let store = self.store()?;
             // A damaged store blocks every login. Report it before anything waits for a token.
             store.summary_of(&self.identity()).await.map_err(store_failed)?;

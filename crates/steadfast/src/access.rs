@@ -1,3 +1,5 @@
+mod totp;
+
 use std::{error::Error, fmt};
 
 use secrecy::{ExposeSecret, SecretString};
@@ -9,6 +11,7 @@ use steadfast_dedup::OrderTracker;
 use steadfast_limit::{Account, ColdStart, InvalidLimiter, TokenOrigin, ZoneLimiter};
 use steadfast_spec::BaseUrl;
 
+pub use self::totp::TotpCredentials;
 use crate::{client::InvalidClient, gate::LimiterGate, transport::Transport};
 
 /// How a [`Client`](crate::Client) gets its tokens (§5.4).
@@ -45,20 +48,15 @@ impl Access {
     /// # Errors
     ///
     /// [`InvalidAccess`] naming the value that cannot be used; it does not echo it.
-    pub fn totp(
-        api_key: impl Into<SecretString>,
-        client_id: impl Into<SecretString>,
-        password: impl Into<SecretString>,
-        secret: impl Into<SecretString>,
-    ) -> Result<Self, InvalidAccess> {
-        let (client_id, password) = (client_id.into(), password.into());
+    pub fn totp(credentials: TotpCredentials) -> Result<Self, InvalidAccess> {
+        let TotpCredentials { api_key, client_id, password, totp_secret } = credentials;
         for (value, given) in [("client_id", &client_id), ("password", &password)] {
             if given.expose_secret().is_empty() {
                 return Err(InvalidAccess { value, source: InvalidSecret::Empty });
             }
         }
         let secret =
-            TotpSecret::new(secret).map_err(|source| InvalidAccess { value: "totp_secret", source })?;
+            TotpSecret::new(totp_secret).map_err(|source| InvalidAccess { value: "totp_secret", source })?;
         let credentials = Credentials::new(client_id, password);
         Ok(Self::of(Kind::Totp { api_key: key(api_key)?, credentials, secret }))
     }

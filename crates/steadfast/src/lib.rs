@@ -11,10 +11,15 @@
 //! # Example
 //!
 //! ```no_run
-//! use steadfast::{Access, Client, OrderRequest, OrderType, Product, Side, Validity};
+//! use steadfast::{Access, Client, OrderRequest, OrderType, Product, Side, TotpCredentials, Validity};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! let access = Access::totp("api-key", "client-id", "password", "BASE32SECRET")?;
+//! let access = Access::totp(TotpCredentials {
+//!     api_key: "api-key".into(),
+//!     client_id: "client-id".into(),
+//!     password: "password".into(),
+//!     totp_secret: "BASE32SECRET".into(),
+//! })?;
 //! let client = Client::builder("https://api.example/tradeapi/v2".parse()?, access).build()?;
 //!
 //! let order = OrderRequest::builder()
@@ -113,7 +118,7 @@ pub use steadfast_spec::{
 };
 
 pub use crate::{
-    access::{Access, InvalidAccess},
+    access::{Access, InvalidAccess, TotpCredentials},
     client::{
         Body, BrokenBody, Cancellation, Client, ClientBuilder, InvalidClient, MissedEvents, Placed, Record,
         Records,

@@ -1,6 +1,6 @@
 use http::HeaderValue;
 use http_body_util::BodyExt;
-use steadfast::{Access, Client, Operation, OrderRequest, Paths, dedup::Resolution};
+use steadfast::{Access, Client, Operation, OrderRequest, Paths, TotpCredentials, dedup::Resolution};
 use steadfast_sandbox::Credentials;
 
 use super::contender::{Contender, How, Told};
@@ -17,7 +17,13 @@ impl Stack {
     /// Creates a client of `arena` that logs in by itself.
     pub(crate) fn totp(arena: &Arena) -> Result<Self, Failed> {
         let Credentials { api_key, client_id, password, totp_secret, .. } = arena.credentials.clone();
-        Self::new(arena, Access::totp(api_key, client_id, password, totp_secret).map_err(Failed::error)?)
+        let access = Access::totp(TotpCredentials {
+            api_key: api_key.into(),
+            client_id: client_id.into(),
+            password: password.into(),
+            totp_secret: totp_secret.into(),
+        });
+        Self::new(arena, access.map_err(Failed::error)?)
     }
 
     /// Creates a client of `arena` with an existing token, so that no code has to be waited for.

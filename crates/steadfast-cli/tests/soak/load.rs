@@ -11,7 +11,9 @@ use std::{
 
 use http_body_util::BodyExt;
 use serde_json::Value;
-use steadfast::{Access, Client, Operation, OrderRequest, Paths, auth::Token, dedup::Settings};
+use steadfast::{
+    Access, Client, Operation, OrderRequest, Paths, TotpCredentials, auth::Token, dedup::Settings,
+};
 use tokio::{
     runtime::Handle,
     time::{Instant, MissedTickBehavior, interval, sleep_until, timeout},
@@ -73,8 +75,13 @@ pub(crate) async fn run_if_asked() {
 
 fn client(facts: &Value) -> Client {
     let fact = |name: &str| facts[name].as_str().unwrap();
-    let access =
-        Access::totp(fact("api_key"), fact("client_id"), fact("password"), fact("totp_secret")).unwrap();
+    let access = Access::totp(TotpCredentials {
+        api_key: fact("api_key").into(),
+        client_id: fact("client_id").into(),
+        password: fact("password").into(),
+        totp_secret: fact("totp_secret").into(),
+    })
+    .unwrap();
     // Short, so that doubts come and go; this gateway applies at once or never.
     let settings = Settings::default()
         .gateway_timeout(Duration::from_secs(1))

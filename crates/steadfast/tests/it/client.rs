@@ -19,7 +19,7 @@ use steadfast_sandbox::{BookEdit, Sandbox, SandboxBuilder};
 use tokio::time::{sleep, timeout};
 use tower::Service;
 
-use crate::world::{SECOND, order, script};
+use crate::world::{SECOND, credentials, order, script};
 
 fn client(sandbox: SandboxBuilder) -> (Client, Sandbox) {
     let sandbox = sandbox.build().unwrap();
@@ -262,9 +262,10 @@ async fn an_intent_id_for_another_order_is_an_invalid_request() {
 async fn a_client_that_is_dropped_lets_go_of_its_transport_and_logs_in_no_more() {
     let placed =
         |_: &Request<RequestBody>| (200, r#"{"s":"ok","d":{"orderId":"1","msg":"placed"}}"#.to_owned());
-    for access in
-        [token(), Access::totp("key", "client", "password", "AYOJWTMM6TUYN4RMVSHYXKFE2CIFYIRL").unwrap()]
-    {
+    for access in [
+        token(),
+        Access::totp(credentials(["key", "client", "password", "AYOJWTMM6TUYN4RMVSHYXKFE2CIFYIRL"])).unwrap(),
+    ] {
         let transport = Answering::with(placed);
         let client = transport.client(access);
         // With or without a token. The order lets the tracker know how to read lists.

@@ -12,6 +12,8 @@ use steadfast::{
     retry::{RetryPolicy, Schedule},
 };
 
+use crate::world::credentials;
+
 const DEFAULTS: &str = "\
 requests below https://api.example/t/v2
 CallSpan
@@ -90,7 +92,7 @@ fn a_client_describes_what_it_was_set_to_and_no_secret() {
         "VALUE-CANARY",
     ];
     let [key, client, password, totp, proxy, value] = secrets;
-    let access = Access::totp(key, client, password, totp).unwrap();
+    let access = Access::totp(credentials([key, client, password, totp])).unwrap();
     let transport = Transport::new()
         .local_address("127.0.0.9".parse().unwrap())
         .proxy(format!("http://desk:{proxy}@proxy.example:3128").parse().unwrap());

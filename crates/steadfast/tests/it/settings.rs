@@ -17,7 +17,7 @@ use steadfast::{
 
 use crate::{
     answering::{Answering, builder},
-    world::order,
+    world::{credentials, order},
 };
 
 #[test]
@@ -40,8 +40,7 @@ fn credentials_that_cannot_be_used_are_named_and_not_shown() {
         (["key", "client", "hunter2", ""], "totp_secret"),
         (["key", "client", "hunter2", "no base32!"], "totp_secret"),
     ] {
-        let [key, client, password, secret] = parts;
-        let error = Access::totp(key, client, password, secret).unwrap_err();
+        let error = Access::totp(credentials(parts)).unwrap_err();
         assert_eq!(error.value(), named);
         let shown = format!("{error} {error:?} {:?}", error.source());
         assert!(!shown.contains("hunter2") && !shown.contains(SECRET), "{shown}");

@@ -9,7 +9,7 @@ use steadfast::{
 use steadfast_sandbox::Sandbox;
 use tempfile::TempDir;
 
-use crate::served::{Served, serve};
+use crate::served::{Served, serve, totp};
 
 fn store(folder: &TempDir) -> FileStore {
     FileStore::open(folder.path().join("auth.json")).unwrap()
@@ -17,7 +17,7 @@ fn store(folder: &TempDir) -> FileStore {
 
 fn with_password(served: &Served, store: FileStore) -> Client {
     let facts = served.facts.clone();
-    let access = Access::totp(facts.api_key, facts.client_id, facts.password, facts.totp_secret).unwrap();
+    let access = Access::totp(totp(facts)).unwrap();
     served.builder(access.store(store)).build().unwrap()
 }
 

@@ -5,14 +5,14 @@ use steadfast_sandbox::Sandbox;
 use tokio::net::TcpListener;
 
 use crate::{
-    served::{Served, serve},
+    served::{Served, serve, totp},
     world::{order, script},
 };
 
 /// Creates a client of the sandbox that logs in with an authenticator's secret.
 fn client_that_logs_in(served: &Served) -> Client {
     let facts = served.facts.clone();
-    let access = Access::totp(facts.api_key, facts.client_id, facts.password, facts.totp_secret).unwrap();
+    let access = Access::totp(totp(facts)).unwrap();
     served.builder(access).build().unwrap()
 }
 

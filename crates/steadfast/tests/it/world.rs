@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use steadfast::{
-    BoxError, Operation, OrderRequest, Paths, ResponseBody, Stack,
+    BoxError, Operation, OrderRequest, Paths, ResponseBody, Stack, TotpCredentials,
     auth::{ApiKey, TokenSource},
     call::Routes,
 };
@@ -116,6 +116,16 @@ pub(crate) fn order(sym_id: &str) -> OrderRequest {
 
 pub(crate) fn script(toml: &str) -> SandboxBuilder {
     Sandbox::builder().seed(3).script(toml).unwrap()
+}
+
+/// Returns an API key, a client id, a password and an authenticator's secret as credentials.
+pub(crate) fn credentials([api_key, client_id, password, totp_secret]: [&str; 4]) -> TotpCredentials {
+    TotpCredentials {
+        api_key: api_key.into(),
+        client_id: client_id.into(),
+        password: password.into(),
+        totp_secret: totp_secret.into(),
+    }
 }
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);

@@ -16,7 +16,7 @@ use std::{
 };
 
 use metrics_util::debugging::DebuggingRecorder;
-use steadfast::{Access, Client, Operation, Paths};
+use steadfast::{Access, Client, Operation, Paths, TotpCredentials};
 use steadfast_sandbox::Sandbox;
 use tracing_subscriber::{filter::LevelFilter, fmt::MakeWriter};
 
@@ -80,13 +80,14 @@ async fn a_trace_of_everything_holds_no_secret() {
     }
     shown += &format!("{:?} {:?} {:?}", world.stack, world.sandbox, world.sandbox.state());
 
-    let access = Access::totp(
-        facts.api_key.clone(),
-        facts.client_id.clone(),
-        facts.password.clone(),
-        facts.totp_secret.clone(),
-    )
-    .unwrap();
+    let credentials = TotpCredentials {
+        api_key: facts.api_key.clone().into(),
+        client_id: facts.client_id.clone().into(),
+        password: facts.password.clone().into(),
+        totp_secret: facts.totp_secret.clone().into(),
+    };
+    shown += &format!("{credentials:?}");
+    let access = Access::totp(credentials).unwrap();
     shown += &format!("{access:?}");
     let retry = steadfast::retry::RetryPolicy::default().schedule(steadfast::retry::Schedule::never());
     let client = Client::builder("http://127.0.0.1:9/v2".parse().unwrap(), access)

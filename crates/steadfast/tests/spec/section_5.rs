@@ -11,7 +11,7 @@ use steadfast::{
 use steadfast_sandbox::{IpRefusal, Sandbox};
 
 use crate::{
-    served::{canned, envelope_error, serve},
+    served::{canned, envelope_error, serve, totp},
     wire::{Wire, error, ok},
     world::{HOUR, KEY, TOKEN, World, otp_source, sandbox, totp_source},
 };
@@ -70,7 +70,7 @@ async fn spec_5_client_a_code_that_was_sent_is_used_once_and_at_once() {
 async fn spec_5_client_everything_leaves_from_the_local_address_that_is_set() {
     let served = serve(Sandbox::builder().whitelist([WHITELISTED]).build().unwrap()).await;
     let facts = served.facts.clone();
-    let access = Access::totp(facts.api_key, facts.client_id, facts.password, facts.totp_secret).unwrap();
+    let access = Access::totp(totp(facts)).unwrap();
     let transport = Transport::new().local_address(WHITELISTED);
     let client = served.builder(access).transport(transport).build().unwrap();
     assert_eq!(client.orders().await.unwrap(), []);

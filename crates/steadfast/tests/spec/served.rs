@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use steadfast::{Access, Client, ClientBuilder, Paths, retry::RetryPolicy, retry::Schedule};
+use steadfast::{Access, Client, ClientBuilder, Paths, TotpCredentials, retry::RetryPolicy, retry::Schedule};
 use steadfast_sandbox::{Credentials, Sandbox};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -33,6 +33,16 @@ pub(crate) async fn serve(sandbox: Sandbox) -> Served {
             .await
     });
     Served { facts: sandbox.credentials_at(address), sandbox, _stop: stop }
+}
+
+/// Returns what a login with a sandbox's authenticator takes.
+pub(crate) fn totp(facts: Credentials) -> TotpCredentials {
+    TotpCredentials {
+        api_key: facts.api_key.into(),
+        client_id: facts.client_id.into(),
+        password: facts.password.into(),
+        totp_secret: facts.totp_secret.into(),
+    }
 }
 
 impl Served {
