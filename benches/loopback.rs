@@ -19,9 +19,8 @@ use hyper_util::{
     rt::TokioExecutor,
 };
 use steadfast::{
-    BaseUrl, BoxError, Stack,
+    BaseUrl, BoxError, HyperTransport, Stack,
     auth::{ApiKey, TokenSource},
-    leaf::Leaf,
 };
 use steadfast_verify::peers::rate_limits;
 use tower::{
@@ -39,7 +38,7 @@ pub(crate) fn each(meter: &mut impl Meter) -> Result<(), BoxError> {
     let server = serve()?;
     let base: BaseUrl = format!("http://{server}/v2").parse()?;
     let tokens = TokenSource::fixed(ApiKey::new("key")?, "token")?;
-    let ours = Stack::new(base, tokens).limiter(unbounded()?).service(Leaf::new(hyper()));
+    let ours = Stack::new(base, tokens).limiter(unbounded()?).service(HyperTransport::new(hyper()));
     let read = |_| Ok(Request::get(format!("http://{server}/v2/api/oms/orders")).body(Full::default())?);
     meter.measure(CASE, STEADFAST, &read, whole(ours))?;
 

@@ -1,6 +1,6 @@
 //! The stack around a bare hyper client, over a real connection.
 //!
-//! [`Leaf`] adapts the client: its errors say whether anything of a request may have left. The connector, the pool and
+//! [`HyperTransport`] adapts the client: its errors say whether anything of a request may have left. The connector, the pool and
 //! its settings stay the caller's.
 //!
 //! Prints: "status":"completed"
@@ -16,9 +16,8 @@ use hyper_util::{
     rt::{TokioExecutor, TokioTimer},
 };
 use steadfast::{
-    BoxError, Stack,
+    BoxError, HyperTransport, Stack,
     auth::{ApiKey, TokenSource},
-    leaf::Leaf,
 };
 use steadfast_sandbox::Sandbox;
 use tokio::net::TcpListener;
@@ -41,7 +40,7 @@ async fn main() -> Result<(), BoxError> {
         .build(connector);
 
     let tokens = TokenSource::fixed(ApiKey::new(facts.api_key)?, facts.access_token)?;
-    let service = Stack::new(facts.base_url.parse()?, tokens).service(Leaf::new(client));
+    let service = Stack::new(facts.base_url.parse()?, tokens).service(HyperTransport::new(client));
 
     for (method, path, form) in [(Method::POST, "place-order", ORDER), (Method::GET, "orders", "")] {
         let uri = format!("{}/api/oms/{path}", facts.base_url);

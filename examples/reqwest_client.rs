@@ -8,7 +8,7 @@
 
 use std::{future::pending, time::Duration};
 
-use steadfast::{Access, Client, OrderRequest, OrderType, Product, Side, Validity, leaf::ReqwestLeaf};
+use steadfast::{Access, Client, OrderRequest, OrderType, Product, ReqwestTransport, Side, Validity};
 use steadfast_sandbox::Sandbox;
 use tokio::net::TcpListener;
 
@@ -23,7 +23,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let connections = reqwest::Client::builder().connect_timeout(Duration::from_secs(3)).tcp_nodelay(true);
     let access = Access::token(facts.api_key, facts.access_token)?;
     let client =
-        Client::builder(facts.base_url.parse()?, access).build_over(ReqwestLeaf::new(connections)?)?;
+        Client::builder(facts.base_url.parse()?, access).build_over(ReqwestTransport::new(connections)?)?;
 
     let order = OrderRequest::builder()
         .sym_id("EQT_INFY_EQ_NSE".parse()?)

@@ -15,7 +15,7 @@ use hyper_util::{
     },
     rt::{TokioExecutor, TokioIo, TokioTimer},
 };
-use steadfast::{Access, Client, ErrorKind, OrderRequest, OrderType, Product, Side, Validity, leaf::Leaf};
+use steadfast::{Access, Client, ErrorKind, OrderRequest, OrderType, Product, Side, Validity, HyperTransport};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
 use tower::Service;
 
@@ -46,7 +46,7 @@ async fn place_one(answer: &[u8]) {
         .build(wire.clone());
     let access = Access::token("the-api-key", "the-access-token").expect("an access");
     let base = "http://localhost/v2".parse().expect("a base");
-    let client = Client::builder(base, access).build_over(Leaf::new(hyper)).expect("a client");
+    let client = Client::builder(base, access).build_over(HyperTransport::new(hyper)).expect("a client");
     let placed = client.place_order(&order()).await;
     let posts = *wire.posts.lock().expect("nobody panics");
     let status = status(answer);

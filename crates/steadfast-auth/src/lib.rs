@@ -21,7 +21,7 @@
 //! use steadfast_spec::BaseUrl;
 //! use tower::{Service, ServiceBuilder};
 //!
-//! # fn stack<L, S>(leaf: L, http: S) -> Result<(), Box<dyn std::error::Error>>
+//! # fn stack<L, S>(transport: L, http: S) -> Result<(), Box<dyn std::error::Error>>
 //! # where
 //! #     L: Service<Request<Full<Bytes>>, Response = Response<Full<Bytes>>> + Clone + Send + 'static,
 //! #     L::Future: Send,
@@ -32,8 +32,8 @@
 //! let credentials = Credentials::new(std::env::var("CLIENT_ID")?, std::env::var("PASSWORD")?);
 //! let secret = TotpSecret::new(std::env::var("TOTP_SECRET")?)?;
 //!
-//! // `leaf` sends a login as it is: no Refresh, no AuthHeader.
-//! let login = IndividualLogin::totp(leaf, &base, api_key.clone(), credentials, secret)?;
+//! // `transport` sends a login as it is: no Refresh, no AuthHeader.
+//! let login = IndividualLogin::totp(transport, &base, api_key.clone(), credentials, secret)?;
 //! let source = TokenSource::builder(api_key, login).build();
 //! tokio::spawn(source.keep_fresh());
 //!

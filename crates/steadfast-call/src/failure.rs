@@ -7,7 +7,7 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// A call that ended without a response, with what is known of the request.
 ///
-/// The leaf and every layer that refuses a request return one, so that layers further out can read the outcome without
+/// The transport and every layer that refuses a request return one, so that layers further out can read the outcome without
 /// knowing the failed layer.
 pub struct Failure {
     fate: Fate,

@@ -90,7 +90,7 @@ impl fmt::Display for Outcome {
 
 /// How far one physical send got, as the transport saw it.
 ///
-/// The leaf puts it into its error, so that layers need not know the transport. An answer counts as answered unless its
+/// The transport puts it into its error, so that layers need not know the transport. An answer counts as answered unless its
 /// extensions say otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fate {

@@ -47,14 +47,14 @@ impl Probe {
     }
 
     pub(crate) async fn without_token(&self) -> Result<Probed, BoxError> {
-        self.send(Transport::new().leaf::<Full<Bytes>>()?).await
+        self.send(Transport::new().service::<Full<Bytes>>()?).await
     }
 
     /// Sends the token of `source`, and stores what the service says of it. A 403 shows that the token is known (§7).
     pub(crate) async fn with_token(&self, source: &TokenSource) -> Result<Result<Probed, BoxError>, Failed> {
-        let leaf = Transport::new().leaf::<Full<Bytes>>().map_err(Failed::error)?;
+        let transport = Transport::new().service::<Full<Bytes>>().map_err(Failed::error)?;
         let layer = AuthHeaderLayer::new(source.clone()).only_to(&self.base);
-        let counted = layer.layer(leaf);
+        let counted = layer.layer(transport);
         // Held for this request alone: a login that follows may take minutes.
         let probed = match self.limits.begin() {
             Some(limiter) => self.send(RateLimitLayer::new(limiter).layer(counted)).await,

@@ -141,8 +141,8 @@ impl Access {
                 kept(TokenSource::builder(api_key, Stored::new(identity))).build()
             }
             Kind::Totp { api_key, credentials, secret } => {
-                let leaf = transport.leaf().map_err(InvalidClient::Tls)?;
-                let login = IndividualLogin::totp(leaf, base, api_key.clone(), credentials, secret)
+                let over = transport.service().map_err(InvalidClient::Tls)?;
+                let login = IndividualLogin::totp(over, base, api_key.clone(), credentials, secret)
                     .map_err(InvalidClient::BaseUrl)?
                     .gate(gate);
                 #[cfg(feature = "metrics")]

@@ -56,7 +56,7 @@
 //!   SendGuard       the last word on whether an order leaves
 //!   Classify        what the answer proves
 //!   AttemptTimeout  ends one send that takes too long
-//!   Leaf            hyper
+//!   Transport       hyper
 //! ```
 //!
 //! Layers that can send more than once stand outside; what must hold for every send stands inside. [`Stack::describe`]
@@ -68,7 +68,7 @@
 //! | feature | adds |
 //! |---|---|
 //! | `metrics` | `metrics`: durations, rates and gauges through the `metrics` facade, and `Client::record_metrics` |
-//! | `reqwest` | `leaf::ReqwestLeaf`: the stack over a `reqwest` client |
+//! | `reqwest` | `ReqwestTransport`: the stack over a `reqwest` client |
 //!
 //! Pages to read: [adopting one layer at a time](guide::adopting), [every setting and its default](guide::defaults), and
 //! [what the specification does not say](guide::unspecified).
@@ -97,7 +97,6 @@ mod error;
 mod gate;
 pub mod guide;
 mod layers;
-pub mod leaf;
 #[cfg(feature = "metrics")]
 pub mod metrics;
 #[cfg(not(feature = "metrics"))]
@@ -117,6 +116,8 @@ pub use steadfast_spec::{
     Product, Side, SymId, Validity,
 };
 
+#[cfg(feature = "reqwest")]
+pub use crate::transport::{ReqwestFuture, ReqwestTransport};
 pub use crate::{
     access::{Access, InvalidAccess, TotpCredentials},
     client::{
@@ -129,8 +130,8 @@ pub use crate::{
     layers::{deadline, route, span},
     stack::{BoxedStack, RequestBody, ResponseBody, Stack},
     transport::{
-        Connecting, Connector, InvalidCertificates, InvalidProxy, Line, Proxy, TlsUnavailable, Transport,
-        Unreachable,
+        Connecting, Connector, HyperFuture, HyperTransport, InvalidCertificates, InvalidProxy, Line, Proxy,
+        StampedBody, TlsUnavailable, Transport, Unreachable,
     },
 };
 

@@ -1,9 +1,15 @@
+mod ambiguous_length;
 mod connector;
 mod describe;
+mod exchange;
+mod hyper;
 mod line;
 mod proxy;
 mod reach;
+#[cfg(feature = "reqwest")]
+mod reqwest;
 mod resolver;
+mod stamped_body;
 mod tcp;
 
 use std::{error::Error, fmt, net::IpAddr, sync::Arc, time::Duration};
@@ -20,18 +26,18 @@ use rustls::{
 };
 use steadfast_call::BoxError;
 
+pub(crate) use self::reach::{authority_of, why_not_connected};
+#[cfg(feature = "reqwest")]
+pub use self::reqwest::{ReqwestFuture, ReqwestTransport};
 pub use self::{
     connector::{Connecting, Connector},
+    hyper::{HyperFuture, HyperTransport},
     line::Line,
     proxy::{InvalidProxy, Proxy},
     reach::Unreachable,
-};
-pub(crate) use self::{
-    line::Cutter,
-    reach::{authority_of, why_not_connected},
+    stamped_body::StampedBody,
 };
 use self::{resolver::Resolver, tcp::Tcp};
-use crate::leaf::Leaf;
 
 /// How long a connection is kept while the other end acknowledges nothing; the gateway itself takes no longer.
 const UNHEARD: Duration = Duration::from_secs(30);
@@ -39,7 +45,7 @@ const UNHEARD: Duration = Duration::from_secs(30);
 /// How connections to the service are made.
 ///
 /// HTTP/1.1 over rustls, with the public certificate authorities that Mozilla trusts. Redirects are never followed.
-/// HTTP/2 is not offered, because the guarantees for orders do not hold there: see [`leaf`](crate::leaf#http2).
+/// HTTP/2 is not offered, because the guarantees for orders do not hold there: see [`HyperTransport`](crate::HyperTransport#http2).
 ///
 /// # Lost answers
 ///
@@ -146,12 +152,12 @@ impl Transport {
         self.proxy.is_some()
     }
 
-    /// Returns a leaf with a connection pool of its own.
+    /// Returns the service that sends requests, with a connection pool of its own.
     ///
     /// # Errors
     ///
     /// [`TlsUnavailable`] if the machine's cryptography cannot be used.
-    pub fn leaf<B>(&self) -> Result<Leaf<Connector, B>, TlsUnavailable>
+    pub fn service<B>(&self) -> Result<HyperTransport<Connector, B>, TlsUnavailable>
     where
         B: http_body::Body<Data = Bytes> + Send,
         B::Data: Send,
@@ -165,7 +171,7 @@ impl Transport {
             .http1_max_headers(100)
             .http1_max_buf_size(128 * 1024)
             .build(connector);
-        Ok(Leaf::new(client))
+        Ok(HyperTransport::new(client))
     }
 
     fn connector(&self) -> Result<Connector, TlsUnavailable> {

@@ -17,7 +17,7 @@ use crate::destination;
 
 /// A token record is a few hundred bytes.
 const LARGEST_ANSWER: usize = 64 * 1024;
-/// Ends an attempt even if the leaf has no timeout of its own.
+/// Ends an attempt even if the transport has no timeout of its own.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Limits the wait for a gate, which must not stop logins for ever.
 const PERMIT_WITHIN: Duration = Duration::from_secs(120);
@@ -25,7 +25,7 @@ const PERMIT_WITHIN: Duration = Duration::from_secs(120);
 /// One request to a token endpoint: take the permit, send, read the answer.
 pub(crate) struct Exchange<S, G> {
     // A lock instead of a `Sync` bound: services need not be shareable between threads.
-    leaf: Mutex<S>,
+    transport: Mutex<S>,
     gate: G,
     uri: Uri,
     route: Arc<Route>,
@@ -34,16 +34,28 @@ pub(crate) struct Exchange<S, G> {
 }
 
 impl<S, G> Exchange<S, G> {
-    pub(crate) fn new(leaf: S, gate: G, base: &BaseUrl, endpoint: Endpoint) -> Result<Self, InvalidBaseUrl> {
+    pub(crate) fn new(
+        transport: S,
+        gate: G,
+        base: &BaseUrl,
+        endpoint: Endpoint,
+    ) -> Result<Self, InvalidBaseUrl> {
         let paths = Paths::default();
         let uri = base.join(paths.of(endpoint).unwrap_or_default())?;
         let route = Arc::new(Route::new(endpoint));
-        Ok(Self { leaf: Mutex::new(leaf), gate, uri, route, base: base.to_string(), timeout: TIMEOUT })
+        Ok(Self {
+            transport: Mutex::new(transport),
+            gate,
+            uri,
+            route,
+            base: base.to_string(),
+            timeout: TIMEOUT,
+        })
     }
 
     pub(crate) fn with_gate<H>(self, gate: H) -> Exchange<S, H> {
         Exchange {
-            leaf: self.leaf,
+            transport: self.transport,
             gate,
             uri: self.uri,
             route: self.route,
@@ -79,13 +91,13 @@ impl<S, G: Gate> Exchange<S, G> {
     {
         let request = self.request(form, authorization).map_err(LoginFailure::Misconfigured)?;
         let exchange = async {
-            let mut leaf = self.leaf.lock().clone();
-            poll_fn(|cx| leaf.poll_ready(cx)).await.map_err(not_sent)?;
+            let mut transport = self.transport.lock().clone();
+            poll_fn(|cx| transport.poll_ready(cx)).await.map_err(not_sent)?;
             // From here on the attempt counts, even if this process ends.
             attempt.about_to_send(step).await?;
             let sent = attempt.now();
             permit.sent();
-            let response = leaf.call(request).await.map_err(|error| of_error(error.into()))?;
+            let response = transport.call(request).await.map_err(|error| of_error(error.into()))?;
             permit.answered(response.status(), response.headers());
             attempt.observe(response.headers(), sent, attempt.now());
             let (head, body) = response.into_parts();

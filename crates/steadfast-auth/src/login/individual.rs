@@ -21,7 +21,7 @@ use crate::{
 
 /// Logs in with a password and a second factor at the individual-token endpoint (§4.3).
 ///
-/// It sends through a leaf of its own, because a login must not wait for a token. The leaf sees one `POST
+/// It sends through a transport of its own, because a login must not wait for a token. The transport sees one `POST
 /// /api-gw/oauth/individual-token-v2` for each attempt, with `Authorization` and `Content-Type` set.
 ///
 /// With a [`TotpSecret`] it is unattended:
@@ -86,50 +86,50 @@ pub struct Otp<C> {
 }
 
 impl<S> IndividualLogin<S, Totp> {
-    /// Logs in with codes made from `secret`, over `leaf`.
+    /// Logs in with codes made from `secret`, over `transport`.
     ///
     /// # Errors
     ///
     /// [`InvalidBaseUrl`] if the endpoint's path cannot follow `base`.
     pub fn totp(
-        leaf: S,
+        transport: S,
         base: &BaseUrl,
         api_key: ApiKey,
         credentials: Credentials,
         secret: TotpSecret,
     ) -> Result<Self, InvalidBaseUrl> {
         let factor = Totp { secret, used: Mutex::default() };
-        Self::new(leaf, base, api_key, credentials, factor)
+        Self::new(transport, base, api_key, credentials, factor)
     }
 }
 
 impl<S, C: CodeSource> IndividualLogin<S, Otp<C>> {
-    /// Logs in with codes from messages, which `source` fetches, over `leaf`.
+    /// Logs in with codes from messages, which `source` fetches, over `transport`.
     ///
     /// # Errors
     ///
     /// [`InvalidBaseUrl`] if the endpoint's path cannot follow `base`.
     pub fn otp(
-        leaf: S,
+        transport: S,
         base: &BaseUrl,
         api_key: ApiKey,
         credentials: Credentials,
         source: C,
     ) -> Result<Self, InvalidBaseUrl> {
         let factor = Otp { source, unsent: Mutex::new(None) };
-        Self::new(leaf, base, api_key, credentials, factor)
+        Self::new(transport, base, api_key, credentials, factor)
     }
 }
 
 impl<S, C> IndividualLogin<S, C> {
     fn new(
-        leaf: S,
+        transport: S,
         base: &BaseUrl,
         api_key: ApiKey,
         credentials: Credentials,
         factor: C,
     ) -> Result<Self, InvalidBaseUrl> {
-        let exchange = Exchange::new(leaf, OpenGate, base, Endpoint::IndividualToken)?;
+        let exchange = Exchange::new(transport, OpenGate, base, Endpoint::IndividualToken)?;
         Ok(Self { exchange, api_key, credentials, factor, fields: LoginFields::default() })
     }
 }

@@ -35,13 +35,13 @@ pub struct CodeExchange<S, C, G = OpenGate> {
 }
 
 impl<S, C: CodeSource> CodeExchange<S, C> {
-    /// Exchanges codes of `source` over `leaf`; `redirect_uri` is the one registered with the app.
+    /// Exchanges codes of `source` over `transport`; `redirect_uri` is the one registered with the app.
     ///
     /// # Errors
     ///
     /// [`InvalidBaseUrl`] if the endpoint's path cannot follow `base`.
     pub fn new(
-        leaf: S,
+        transport: S,
         base: &BaseUrl,
         api_key: ApiKey,
         client_secret: impl Into<SecretString>,
@@ -49,7 +49,7 @@ impl<S, C: CodeSource> CodeExchange<S, C> {
         source: C,
     ) -> Result<Self, InvalidBaseUrl> {
         Ok(Self {
-            exchange: Exchange::new(leaf, OpenGate, base, Endpoint::Token)?,
+            exchange: Exchange::new(transport, OpenGate, base, Endpoint::Token)?,
             api_key,
             client_secret: client_secret.into(),
             redirect_uri: redirect_uri.into(),

@@ -50,7 +50,7 @@ pub(super) async fn source(
     store: FileStore,
     paste: bool,
 ) -> Result<TokenSource, Failed> {
-    let leaf = Transport::new().leaf().map_err(Failed::error)?;
+    let transport = Transport::new().service().map_err(Failed::error)?;
     let Account { base, api_key, client_id, .. } = &account;
     let gate = LimiterGate::new(ZoneLimiter::preset(), base, LimitAccount::default());
     let builder = match flow {
@@ -59,14 +59,14 @@ pub(super) async fn source(
             let secret = TotpSecret::new(secret)
                 .map_err(|error| Failed::usage(format_args!("STEADFAST_TOTP_SECRET: {error}")))?;
             let credentials = credentials(client_id).await?;
-            let login = IndividualLogin::totp(leaf, base, api_key.clone(), credentials, secret);
+            let login = IndividualLogin::totp(transport, base, api_key.clone(), credentials, secret);
             TokenSource::builder(api_key.clone(), login.map_err(Failed::usage)?.gate(gate))
         }
         Flow::Otp => {
             let credentials = credentials(client_id).await?;
             let (asked, kept) = (AtomicBool::new(false), store.clone());
             let codes = move || one_time_code(asked.swap(true, Ordering::Relaxed).then(|| kept.clone()));
-            let login = IndividualLogin::otp(leaf, base, api_key.clone(), credentials, codes);
+            let login = IndividualLogin::otp(transport, base, api_key.clone(), credentials, codes);
             TokenSource::builder(api_key.clone(), login.map_err(Failed::usage)?.gate(gate))
         }
         Flow::Browser => {
@@ -83,11 +83,11 @@ pub(super) async fn source(
             if paste {
                 let asked = AtomicBool::new(false);
                 let browser = browser.paste(move || pasted_address(asked.swap(true, Ordering::Relaxed)));
-                let login = CodeExchange::new(leaf, base, key, secret, redirect, browser);
+                let login = CodeExchange::new(transport, base, key, secret, redirect, browser);
                 let login = login.map_err(Failed::usage)?.user(account.user());
                 TokenSource::builder(api_key.clone(), login.gate(gate))
             } else {
-                let login = CodeExchange::new(leaf, base, key, secret, redirect, browser);
+                let login = CodeExchange::new(transport, base, key, secret, redirect, browser);
                 let login = login.map_err(Failed::usage)?.user(account.user());
                 TokenSource::builder(api_key.clone(), login.gate(gate))
             }

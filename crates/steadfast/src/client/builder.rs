@@ -190,16 +190,16 @@ impl ClientBuilder {
     ///
     /// [`InvalidClient`] naming the settings that contradict each other or cannot be used.
     pub fn build(self) -> Result<Client, InvalidClient> {
-        let leaf = self.transport.leaf().map_err(InvalidClient::Tls)?;
+        let transport = self.transport.service().map_err(InvalidClient::Tls)?;
         let described = self.transport.describe();
-        self.build_with(leaf, Some(described))
+        self.build_with(transport, Some(described))
     }
 
     /// Builds the client over a transport of the caller's own. Logins still make connections of their own.
     ///
     /// Such a transport does not say when a connection ended ([`Fate::Lost`](crate::call::Fate::Lost) with
     /// `ended: None`), so a request that it gives up may still arrive. An order whose answer it loses is looked for and
-    /// never sent again. A [`Leaf`](crate::leaf::Leaf) made by [`Transport::leaf`] does say it, also below layers of
+    /// never sent again. A [`HyperTransport`](crate::HyperTransport) made by [`Transport::service`] does say it, also below layers of
     /// the caller's own.
     ///
     /// # Errors
@@ -284,9 +284,9 @@ impl ClientBuilder {
         }
         let mut description = stack.describe();
         if let Some(described) = described
-            && let Some(leaf) = description.layers.last_mut()
+            && let Some(layer) = description.layers.last_mut()
         {
-            *leaf = described;
+            *layer = described;
         }
         let service = stack.service(transport);
         let headers = Arc::new(self.headers);

@@ -13,7 +13,7 @@ impl Stack {
     #[must_use]
     pub fn describe(&self) -> Description {
         let layers = Place::ALL.into_iter().map(|place| self.layer(place));
-        let transport = LayerDescription::new("Leaf").with("sends over", "the caller's own transport");
+        let transport = LayerDescription::new("Transport").with("sends over", "the caller's own transport");
         Description { base: self.base.to_string(), layers: layers.chain([transport]).collect() }
     }
 

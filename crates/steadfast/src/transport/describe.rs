@@ -4,7 +4,7 @@ use crate::description::LayerDescription;
 impl Transport {
     /// Describes how connections are made. Of a proxy it shows only the address.
     pub(crate) fn describe(&self) -> LayerDescription {
-        let layer = LayerDescription::new("Leaf")
+        let layer = LayerDescription::new("Transport")
             .with("sends over", "HTTP/1.1")
             .with("connect timeout", format!("{:?}", self.connect_timeout))
             .with("unused connections", format!("{:?}", self.idle_timeout))

@@ -12,9 +12,8 @@ use bytes::Bytes;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use steadfast::{
-    Access, BoxedStack, Client, ErrorKind, Outcome, Stack,
+    Access, BoxedStack, Client, ErrorKind, Outcome, ReqwestTransport, Stack,
     auth::{ApiKey, TokenSource},
-    leaf::ReqwestLeaf,
 };
 use steadfast_sandbox::Sandbox;
 use tower::{ServiceBuilder, ServiceExt};
@@ -95,10 +94,10 @@ async fn a_stack_is_one_layer_among_others() {
     assert_eq!(sandbox.state().orders.len(), 1, "placed once");
 }
 
-fn over(leaf: reqwest::ClientBuilder, base: &str) -> Client {
+fn over(transport: reqwest::ClientBuilder, base: &str) -> Client {
     let access = Access::token("the-api-key", "the-access-token").unwrap();
     let builder = Client::builder(base.parse().unwrap(), access).retry(once());
-    builder.build_over(ReqwestLeaf::new(leaf).unwrap()).unwrap()
+    builder.build_over(ReqwestTransport::new(transport).unwrap()).unwrap()
 }
 
 #[tokio::test]

@@ -71,7 +71,7 @@ Classify
 AttemptTimeout
   one send: 30s
   a body's pause: 10s
-Leaf
+Transport
   sends over: the caller's own transport";
 
 #[test]
@@ -126,10 +126,10 @@ fn a_client_describes_what_it_was_set_to_and_no_secret() {
         ),
         ("RateLimit", "counted from", "127.0.0.9"),
         ("RateLimit", "api key", "main"),
-        ("Leaf", "sends over", "HTTP/1.1"),
-        ("Leaf", "connect timeout", "3s"),
-        ("Leaf", "local address", "127.0.0.9"),
-        ("Leaf", "proxy", "proxy.example:3128"),
+        ("Transport", "sends over", "HTTP/1.1"),
+        ("Transport", "connect timeout", "3s"),
+        ("Transport", "local address", "127.0.0.9"),
+        ("Transport", "proxy", "proxy.example:3128"),
     ] {
         assert_eq!(description.setting(layer, name), Some(expected), "{layer}: {name}");
     }

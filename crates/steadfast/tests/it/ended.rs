@@ -12,10 +12,9 @@ use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt, Full};
 use steadfast::{
-    BoxError, Transport,
+    BoxError, HyperTransport, ReqwestTransport, Transport,
     call::{Call, Failure, Fate},
     ext::SendStamp,
-    leaf::{Leaf, ReqwestLeaf},
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
@@ -106,7 +105,7 @@ async fn o01_a_transport_says_when_a_lost_send_ended() {
     for (tls, scheme) in [(false, "http"), (true, "https")] {
         let server = Server::start(tls, Duration::ZERO).await;
         let begun = Instant::now();
-        let sent = server.transport().leaf().unwrap().oneshot(server.order(scheme)).await;
+        let sent = server.transport().service().unwrap().oneshot(server.order(scheme)).await;
         let Fate::Lost { ended: Some(ended) } = fate(&sent.map(drop).unwrap_err()) else {
             panic!("{scheme}")
         };
@@ -119,15 +118,15 @@ async fn o01_nobody_says_so_who_cannot_know() {
     let tls = Server::start(true, Duration::ZERO).await;
     let (address, _) = proxy().await;
     let proxied = tls.transport().proxy(format!("http://{address}").parse().unwrap());
-    let sent = proxied.leaf().unwrap().oneshot(tls.order("https")).await;
+    let sent = proxied.service().unwrap().oneshot(tls.order("https")).await;
     assert_eq!(fate(&sent.map(drop).unwrap_err()), Fate::Lost { ended: None }, "through a proxy");
 
     let plain = Server::start(false, Duration::ZERO).await;
     let executor = hyper_util::rt::TokioExecutor::new();
-    let own = Leaf::new(hyper_util::client::legacy::Client::builder(executor).build_http());
+    let own = HyperTransport::new(hyper_util::client::legacy::Client::builder(executor).build_http());
     let sent = own.oneshot(plain.order("http")).await;
     assert_eq!(fate(&sent.map(drop).unwrap_err()), Fate::Lost { ended: None }, "a client of one's own");
-    let reqwest = ReqwestLeaf::new(reqwest::Client::builder().no_proxy()).unwrap();
+    let reqwest = ReqwestTransport::new(reqwest::Client::builder().no_proxy()).unwrap();
     let sent = reqwest.oneshot(plain.order("http")).await;
     assert_eq!(fate(&sent.map(drop).unwrap_err()), Fate::Lost { ended: None }, "reqwest");
 }
@@ -135,13 +134,13 @@ async fn o01_nobody_says_so_who_cannot_know() {
 #[tokio::test]
 async fn o01_a_finished_exchange_keeps_its_connection() {
     let server = Server::start(false, Duration::ZERO).await;
-    let leaf = server.transport().leaf().unwrap();
+    let transport = server.transport().service().unwrap();
     let mut stamps = Vec::new();
     for _ in 0..3 {
         let (mut request, stamp) = (server.list(), SendStamp::new());
         Call::of_mut(request.extensions_mut()).set_send(stamp.clone());
         stamps.push(stamp);
-        let answer = leaf.clone().oneshot(request).await.unwrap();
+        let answer = transport.clone().oneshot(request).await.unwrap();
         answer.into_body().collect().await.unwrap();
         sleep(Duration::from_millis(20)).await;
     }
@@ -150,7 +149,7 @@ async fn o01_a_finished_exchange_keeps_its_connection() {
     let ended = stamps[0].abort();
     assert!(ended.is_some());
     assert_eq!(stamps[2].abort(), ended);
-    leaf.oneshot(server.list()).await.unwrap();
+    transport.oneshot(server.list()).await.unwrap();
     assert_eq!(server.connections.load(Ordering::SeqCst), 2);
 }
 
@@ -160,8 +159,8 @@ async fn o01_a_send_that_is_given_up_before_it_began_never_begins() {
     let server = Server::start(true, Duration::from_millis(300)).await;
     let (mut order, stamp) = (server.order("https"), SendStamp::new());
     Call::of_mut(order.extensions_mut()).set_send(stamp.clone());
-    let leaf = server.transport().leaf().unwrap();
-    let send = tokio::spawn(leaf.oneshot(order));
+    let transport = server.transport().service().unwrap();
+    let send = tokio::spawn(transport.oneshot(order));
     sleep(Duration::from_millis(50)).await;
     assert_eq!((stamp.began(), stamp.abort()), (None, None));
     send.await.unwrap().map(drop).unwrap_err();
@@ -174,14 +173,14 @@ async fn o01_a_send_that_is_given_up_before_it_began_never_begins() {
 #[tokio::test]
 async fn clone_of_a_send_is_not_sent_and_counts_as_lost() {
     let server = Server::start(false, Duration::ZERO).await;
-    let reqwest = ReqwestLeaf::new(reqwest::Client::builder().no_proxy()).unwrap();
-    let leaf = server.transport().leaf().unwrap();
+    let reqwest = ReqwestTransport::new(reqwest::Client::builder().no_proxy()).unwrap();
+    let transport = server.transport().service().unwrap();
     let mut order = server.order("http");
     Call::of_mut(order.extensions_mut()).set_send(SendStamp::new());
     let clones = [order.clone(), order.clone()];
-    leaf.clone().oneshot(order).await.map(drop).unwrap_err();
+    transport.clone().oneshot(order).await.map(drop).unwrap_err();
     let [one, other] = clones;
-    let hedged = leaf.oneshot(one).await.map(drop).unwrap_err();
+    let hedged = transport.oneshot(one).await.map(drop).unwrap_err();
     assert_eq!(fate(&hedged), Fate::Lost { ended: None });
     let hedged = reqwest.oneshot(other).await.map(drop).unwrap_err();
     assert_eq!(fate(&hedged), Fate::Lost { ended: None });

@@ -9,9 +9,8 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use steadfast::{
-    BoxError, Outcome, Transport,
+    BoxError, Outcome, ReqwestTransport, Transport,
     call::{Failure, Fate, Resend},
-    leaf::ReqwestLeaf,
 };
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -63,13 +62,13 @@ fn requests(base: &str) -> [Request<Full<Bytes>>; 2] {
     ]
 }
 
-async fn send<S, B>(leaf: S, request: Request<Full<Bytes>>) -> Result<Bytes, BoxError>
+async fn send<S, B>(transport: S, request: Request<Full<Bytes>>) -> Result<Bytes, BoxError>
 where
     S: Service<Request<Full<Bytes>>, Response = Response<B>, Error = BoxError>,
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    Ok(leaf.oneshot(request).await?.into_body().collect().await.map_err(Into::into)?.to_bytes())
+    Ok(transport.oneshot(request).await?.into_body().collect().await.map_err(Into::into)?.to_bytes())
 }
 
 fn assert_unknown(error: &BoxError) {
@@ -81,9 +80,9 @@ fn assert_unknown(error: &BoxError) {
 #[tokio::test]
 async fn an_answer_with_two_lengths_is_unknown_and_its_connection_is_not_used_again() {
     let (base, connections) = server(BOTH).await;
-    let leaf = Transport::new().leaf().unwrap();
+    let transport = Transport::new().service().unwrap();
     for (sent, request) in requests(&base).into_iter().chain(requests(&base)).enumerate() {
-        assert_unknown(&send(leaf.clone(), request).await.unwrap_err());
+        assert_unknown(&send(transport.clone(), request).await.unwrap_err());
         assert_eq!(connections.load(Ordering::SeqCst), sent + 1);
     }
 }
@@ -91,9 +90,9 @@ async fn an_answer_with_two_lengths_is_unknown_and_its_connection_is_not_used_ag
 #[tokio::test]
 async fn a_chunked_answer_is_believed_and_its_connection_is_used_again() {
     let (base, connections) = server(CHUNKED).await;
-    let leaf = Transport::new().leaf().unwrap();
+    let transport = Transport::new().service().unwrap();
     for request in requests(&base) {
-        assert_eq!(send(leaf.clone(), request).await.unwrap(), "hello");
+        assert_eq!(send(transport.clone(), request).await.unwrap(), "hello");
     }
     assert_eq!(connections.load(Ordering::SeqCst), 1);
 }
@@ -101,8 +100,8 @@ async fn a_chunked_answer_is_believed_and_its_connection_is_used_again() {
 #[tokio::test]
 async fn over_reqwest_an_answer_with_two_lengths_is_unknown() {
     let (base, _) = server(BOTH).await;
-    let leaf = ReqwestLeaf::new(reqwest::Client::builder()).unwrap();
+    let transport = ReqwestTransport::new(reqwest::Client::builder()).unwrap();
     for request in requests(&base) {
-        assert_unknown(&send(leaf.clone(), request).await.unwrap_err());
+        assert_unknown(&send(transport.clone(), request).await.unwrap_err());
     }
 }

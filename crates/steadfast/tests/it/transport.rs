@@ -2,9 +2,8 @@
 //! over another client.
 
 use steadfast::{
-    Access, Client, ErrorKind, InvalidCertificates, InvalidClient, Outcome, Transport,
+    Access, Client, ErrorKind, InvalidCertificates, InvalidClient, Outcome, ReqwestTransport, Transport,
     call::Failure,
-    leaf::ReqwestLeaf,
     retry::{RetryPolicy, Schedule},
 };
 use steadfast_sandbox::Sandbox;
@@ -54,7 +53,7 @@ async fn x02_clear_text_does_not_go_through_a_proxy() {
         let request = http::Request::get(format!("{base}/api/oms/orders"))
             .header("authorization", "the-access-token")
             .body(http_body_util::Full::<bytes::Bytes>::default());
-        let error = transport.leaf().unwrap().oneshot(request.unwrap()).await.map(drop).unwrap_err();
+        let error = transport.service().unwrap().oneshot(request.unwrap()).await.map(drop).unwrap_err();
         assert_eq!(Failure::outcome_of(&*error), Outcome::NotSent, "{base}: {error:?}");
     }
     assert_eq!(heard.lock().unwrap().len(), 0, "the proxy is told nothing");
@@ -105,9 +104,9 @@ fn a_text_without_certificates_is_refused() {
 async fn over_reqwest_an_order_whose_answer_is_lost_is_placed_once() {
     let served = serve(script("[[fault]]\nname = 'placement.reset-applied'\nnth = 1").build().unwrap()).await;
     let facts = served.facts.clone();
-    let leaf = ReqwestLeaf::new(reqwest::Client::builder()).unwrap();
+    let transport = ReqwestTransport::new(reqwest::Client::builder()).unwrap();
     let access = Access::token(facts.api_key, facts.access_token).unwrap();
-    let client = served.builder(access).build_over(leaf).unwrap();
+    let client = served.builder(access).build_over(transport).unwrap();
     let placed = client.place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap();
     assert!(placed.resolution.is_some());
     client.cancel(&placed.order_id).await.unwrap();
@@ -123,7 +122,7 @@ async fn over_reqwest_what_never_left_is_known_and_no_address_is_told() {
     let client = Client::builder(base, Access::token("key", "token").unwrap())
         .paths(steadfast::Paths::public())
         .retry(once())
-        .build_over(ReqwestLeaf::new(reqwest::Client::builder()).unwrap())
+        .build_over(ReqwestTransport::new(reqwest::Client::builder()).unwrap())
         .unwrap();
     for error in [
         client.place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap_err(),

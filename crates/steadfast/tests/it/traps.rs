@@ -262,7 +262,7 @@ async fn what_is_sent_shows_no_form() {
     stack().service(transport).oneshot(form()).await.unwrap();
     let mut shown = shown;
     no_form_is_shown(&shown.recv().await.unwrap());
-    let stamped = form().map(steadfast::leaf::StampedBody::new);
+    let stamped = form().map(steadfast::StampedBody::new);
     no_form_is_shown(&format!("{stamped:?}"));
 
     assert!(found(async { no_form_is_shown(&format!("{:?}", form())) }).await.contains("password"));

@@ -22,11 +22,10 @@ use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
 };
 use steadfast::{
-    BoxError, Line, Operation, OrderRequest, Paths, Stack,
+    BoxError, HyperTransport, Line, Operation, OrderRequest, Paths, Stack,
     auth::{ApiKey, TokenSource},
     call::{Failure, Fate, Routes},
     dedup::{Resolution, Unresolved},
-    leaf::Leaf,
 };
 use steadfast_sandbox::{Fault, Sandbox};
 use steadfast_verify::noon;
@@ -122,7 +121,7 @@ async fn place(sandbox: &Sandbox, dial: Dial) -> Result<Told, BoxError> {
         .http1_max_headers(100)
         .http1_max_buf_size(128 * 1024)
         .build(connector);
-    let service = stack.service(Leaf::new(client));
+    let service = stack.service(HyperTransport::new(client));
     let operation = Operation::place_order(&order("EQT_INFY_EQ_NSE"));
     let request = Request::builder()
         .method(operation.method())

@@ -45,7 +45,7 @@ type Sends = BoxCloneSyncService<Request<Full<Bytes>>, Response<TimedBody<Incomi
 /// Sends once, and gives up after `attempt`.
 fn sends(pem: &str, attempt: Duration) -> Sends {
     let transport = Transport::new().root_certificates(pem.as_bytes()).unwrap();
-    let sends = AttemptTimeoutLayer::new(attempt).layer(transport.leaf().unwrap());
+    let sends = AttemptTimeoutLayer::new(attempt).layer(transport.service().unwrap());
     BoxCloneSyncService::new(sends)
 }
 

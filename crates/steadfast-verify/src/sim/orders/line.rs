@@ -11,7 +11,7 @@ use hyper_util::{
     client::legacy::Client,
     rt::{TokioExecutor, TokioIo, TokioTimer},
 };
-use steadfast::{BoxError, Line as Ended, leaf::Leaf};
+use steadfast::{BoxError, HyperTransport, Line as Ended};
 use steadfast_sandbox::Sandbox;
 
 use crate::sim::wire::{SimIo, pair};
@@ -21,9 +21,9 @@ use crate::sim::wire::{SimIo, pair};
 pub(crate) struct Line(Sandbox);
 
 impl Line {
-    /// Returns the leaf of a stack, or of a login, whose connections end at `sandbox`. Its limits are those of
+    /// Returns the transport of a stack, or of a login, whose connections end at `sandbox`. Its limits are those of
     /// `Transport`.
-    pub(crate) fn leaf<B>(sandbox: &Sandbox) -> Leaf<Self, B>
+    pub(crate) fn transport<B>(sandbox: &Sandbox) -> HyperTransport<Self, B>
     where
         B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<BoxError>,
@@ -34,7 +34,7 @@ impl Line {
             .http1_max_headers(100)
             .http1_max_buf_size(128 * 1024)
             .build(Self(sandbox.clone()));
-        Leaf::new(client)
+        HyperTransport::new(client)
     }
 }
 

@@ -87,7 +87,7 @@ impl Ours {
         let Choices { medium, axes, .. } = choices;
         Self::build(sandbox, choices, clock, wire.clone(), |stack| match medium {
             Medium::Direct => around(stack, wire.clone()),
-            Medium::Pipe => around(stack, Pipe::leaf(wire, axes)),
+            Medium::Pipe => around(stack, Pipe::transport(wire, axes)),
         })
     }
 
@@ -97,7 +97,9 @@ impl Ours {
         choices: Choices,
         clock: &WallClock,
     ) -> Result<Self, BoxError> {
-        Self::build(sandbox, choices, clock, Line::leaf(sandbox), |stack| around(stack, Line::leaf(sandbox)))
+        Self::build(sandbox, choices, clock, Line::transport(sandbox), |stack| {
+            around(stack, Line::transport(sandbox))
+        })
     }
 
     fn build<L>(

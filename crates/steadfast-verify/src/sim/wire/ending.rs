@@ -67,7 +67,7 @@ impl Line {
         self.ending.is_abortive() && self.ended.get().is_some()
     }
 
-    /// Returns the error that the product's own leaf makes of it.
+    /// Returns the error that the product's own transport makes of it.
     pub(super) fn failed(&self, broken: Broken) -> BoxError {
         let fate = match broken {
             Broken::Refused => Fate::NeverLeft,

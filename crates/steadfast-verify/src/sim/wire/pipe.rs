@@ -22,7 +22,7 @@ use hyper_util::{
     client::legacy::Client,
     rt::{TokioExecutor, TokioIo, TokioTimer},
 };
-use steadfast::{Line, RequestBody, leaf::Leaf};
+use steadfast::{HyperTransport, Line, RequestBody};
 use steadfast_sandbox::{
     PeerIp,
     wire::{Answer, serve_patiently},
@@ -51,15 +51,15 @@ pub(crate) struct Pipe {
 }
 
 impl Pipe {
-    /// Returns the leaf of a stack whose connections end behind `wire`.
-    pub(crate) fn leaf(wire: &Wire, axes: Axes) -> Witness<Leaf<Self, Sent<RequestBody>>> {
+    /// Returns the transport of a stack whose connections end behind `wire`.
+    pub(crate) fn transport(wire: &Wire, axes: Axes) -> Witness<HyperTransport<Self, Sent<RequestBody>>> {
         let fates = Arc::new(Fates::of(wire.chooser(), axes));
         let pipe = Self { wire: wire.clone(), fates, opened: Arc::default() };
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .timer(TokioTimer::new())
             .build(pipe);
-        Witness::new(Leaf::new(client), wire.clone())
+        Witness::new(HyperTransport::new(client), wire.clone())
     }
 
     fn open(&self) -> io::Result<Line<TokioIo<SimIo>>> {

@@ -5,10 +5,9 @@ use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use steadfast::{
-    BoxError, Outcome,
+    BoxError, HyperTransport, Outcome,
     call::{Failure, Fate, Resend},
     ext,
-    leaf::Leaf,
     retry::{AttemptTimeoutLayer, ClassifyLayer},
 };
 use tokio::{
@@ -41,17 +40,17 @@ async fn gateway(answer: &'static str) -> String {
     format!("http://{address}/v2/api/oms/place-order")
 }
 
-fn leaf() -> Leaf<hyper_util::client::legacy::connect::HttpConnector, Form> {
-    Leaf::new(Client::builder(TokioExecutor::new()).build_http())
+fn transport() -> HyperTransport<hyper_util::client::legacy::connect::HttpConnector, Form> {
+    HyperTransport::new(Client::builder(TokioExecutor::new()).build_http())
 }
 
-fn classified<L>(leaf: L) -> Boxed
+fn classified<L>(transport: L) -> Boxed
 where
     L: Service<Request<Form>, Response = Response<hyper::body::Incoming>, Error = BoxError>,
     L: Clone + Send + Sync + 'static,
     L::Future: Send,
 {
-    whole_or_cut(ClassifyLayer::new().layer(leaf))
+    whole_or_cut(ClassifyLayer::new().layer(transport))
 }
 
 /// As [`whole`], for bodies that may break off: the stamps beside them are kept.
@@ -76,9 +75,9 @@ async fn an_order_that_had_left_is_in_doubt(service: Boxed, answer: &'static str
 #[tokio::test]
 async fn an_incomplete_message_does_not_say_that_nothing_was_sent() {
     for answer in ["", "HTTP/1.1 20", "HTTP/1.1 200 OK\r\nContent-Le"] {
-        an_order_that_had_left_is_in_doubt(classified(leaf()), answer).await;
+        an_order_that_had_left_is_in_doubt(classified(transport()), answer).await;
     }
-    let planted = leaf().map_err(|error: BoxError| -> BoxError {
+    let planted = transport().map_err(|error: BoxError| -> BoxError {
         match steadfast::call::find_cause::<hyper::Error>(&*error) {
             Some(broken) if broken.is_incomplete_message() => Failure::new(Fate::NeverLeft, error).into(),
             _ => error,
@@ -89,7 +88,7 @@ async fn an_incomplete_message_does_not_say_that_nothing_was_sent() {
 
 /// Takes a 200 without a transport error for a success.
 fn by_status() -> Boxed {
-    whole_or_cut(leaf().map_response(|mut response: Response<hyper::body::Incoming>| {
+    whole_or_cut(transport().map_response(|mut response: Response<hyper::body::Incoming>| {
         if response.status() == StatusCode::OK {
             ext::Sent::of_mut(response.extensions_mut()).set_outcome(Outcome::Accepted { order_id: None });
         }
@@ -101,14 +100,14 @@ fn by_status() -> Boxed {
 async fn a_body_longer_than_its_length_is_no_success() {
     const LONGER: &str =
         "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n{\"s\":\"ok\",\"d\":{\"orderId\":\"7\",\"msg\":\"\"}}";
-    an_order_that_had_left_is_in_doubt(classified(leaf()), LONGER).await;
+    an_order_that_had_left_is_in_doubt(classified(transport()), LONGER).await;
     assert!(found(an_order_that_had_left_is_in_doubt(by_status(), LONGER)).await.starts_with("Accepted"));
 }
 
 #[tokio::test]
 async fn a_body_that_ends_with_its_connection_may_be_cut_and_is_then_no_success() {
     const CUT: &str = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{\"s\":\"ok\",\"d\":{\"orderId\":\"7\"";
-    an_order_that_had_left_is_in_doubt(classified(leaf()), CUT).await;
+    an_order_that_had_left_is_in_doubt(classified(transport()), CUT).await;
     assert!(found(an_order_that_had_left_is_in_doubt(by_status(), CUT)).await.starts_with("Accepted"));
 }
 
@@ -117,7 +116,7 @@ async fn a_body_shorter_than_its_length_is_in_doubt_and_never_sent_again() {
     const SHORT: &str =
         "HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{\"s\":\"ok\",\"d\":{\"orderId\":\"7\",\"msg\":\"\"}}";
     let order = Request::post(gateway(SHORT).await).body(Form::from(FORM)).unwrap();
-    let response = classified(leaf()).oneshot(order).await.unwrap();
+    let response = classified(transport()).oneshot(order).await.unwrap();
     assert_eq!(Outcome::of(response.extensions()), Some(&Outcome::Unknown { resend: Resend::Never }));
     assert!(found(an_order_that_had_left_is_in_doubt(by_status(), SHORT)).await.starts_with("Accepted"));
 }
@@ -150,7 +149,7 @@ async fn paused_time_runs_ahead_of_a_real_socket_so_tests_with_it_use_transports
         let _ = ends.blocking_recv();
         drop(stream);
     });
-    let over_tcp = whole_or_cut(leaf());
+    let over_tcp = whole_or_cut(transport());
     let found = found(an_answer_in_time_is_waited_for(over_tcp, &url)).await;
     given_up.send(()).unwrap();
     assert!(found.contains("ran ahead"), "{found}");

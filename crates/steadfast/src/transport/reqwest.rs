@@ -11,20 +11,23 @@ use reqwest::{Client, ClientBuilder, redirect};
 use steadfast_call::{BoxError, Call, Failure, Fate, ext};
 use tower_service::Service;
 
-use super::{AMBIGUOUS_LENGTH, StampedBody, has_ambiguous_length, sent_already};
+use super::{
+    ambiguous_length::{AMBIGUOUS_LENGTH, has_ambiguous_length},
+    stamped_body::{StampedBody, sent_already},
+};
 
 /// Sends requests over `reqwest`, for programs that use it already.
 ///
 /// # Example
 ///
 /// ```
-/// use steadfast::{Access, Client, leaf::ReqwestLeaf};
+/// use steadfast::{Access, Client, ReqwestTransport};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let access = Access::token("api-key", "access-token")?;
-/// let leaf = ReqwestLeaf::new(reqwest::Client::builder().http1_only())?;
-/// let client = Client::builder("http://localhost:8080/v2".parse()?, access).build_over(leaf)?;
+/// let transport = ReqwestTransport::new(reqwest::Client::builder().http1_only())?;
+/// let client = Client::builder("http://localhost:8080/v2".parse()?, access).build_over(transport)?;
 /// # drop(client);
 /// # Ok(())
 /// # }
@@ -49,11 +52,11 @@ use super::{AMBIGUOUS_LENGTH, StampedBody, has_ambiguous_length, sent_already};
 ///
 /// Dropping the future abandons its connection, which may still deliver data that it was given.
 #[derive(Clone, Debug)]
-pub struct ReqwestLeaf {
+pub struct ReqwestTransport {
     client: Client,
 }
 
-impl ReqwestLeaf {
+impl ReqwestTransport {
     /// Sends over a client with these settings.
     ///
     /// # Errors
@@ -65,7 +68,7 @@ impl ReqwestLeaf {
     }
 }
 
-impl<B> Service<Request<B>> for ReqwestLeaf
+impl<B> Service<Request<B>> for ReqwestTransport
 where
     B: http_body::Body<Data = Bytes> + Send + Sync + 'static,
     B::Error: Into<BoxError>,
@@ -86,7 +89,7 @@ where
         }
         let request = request.map(|body| match &stamp {
             None => reqwest::Body::default(),
-            Some(_) => reqwest::Body::wrap(StampedBody { body, stamp: stamp.clone() }),
+            Some(_) => reqwest::Body::wrap(StampedBody::stamping(body, stamp.clone())),
         });
         match reqwest::Request::try_from(request) {
             Ok(request) => {
@@ -100,7 +103,7 @@ where
 type Sending = <Client as Service<reqwest::Request>>::Future;
 
 pin_project! {
-    /// Response future of [`ReqwestLeaf`].
+    /// Response future of [`ReqwestTransport`].
     #[derive(Debug)]
     pub struct ReqwestFuture {
         #[pin]
