@@ -1,6 +1,7 @@
 //! Reports orders that appear too late, or that are too many.
 
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
@@ -99,7 +100,9 @@ impl OrderProtocol {
         self.dead_owner(key, fresh).or_else(|| self.refused_owner(key, fresh))
     }
 
-    /// Returns the decided intent that most likely owns an order: those without an order first.
+    /// Returns the decided intent that most likely owns an order: those without an order first, and of those the last.
+    ///
+    /// Each of them may own a later order as well, but only the earlier ones may own one that was listed before.
     pub(crate) fn late_owner(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
         let finished = self.keys.get(key)?.finished().iter().copied();
         let eligible = finished.filter_map(|number| Some((number, self.intents.get(&number)?))).filter(
@@ -110,7 +113,8 @@ impl OrderProtocol {
                     && matcher::strict(&fresh.record, intent.order())
             },
         );
-        let likeliest = eligible.min_by_key(|(number, intent)| (likely_owner(intent, fresh), *number));
+        let likeliest =
+            eligible.min_by_key(|(number, intent)| (likely_owner(intent, fresh), Reverse(*number)));
         likeliest.map(|(number, _)| number).or_else(|| self.absent_owner(key, fresh, matcher::loose))
     }
 

@@ -43,6 +43,23 @@ async fn a_tainted_key_lets_orders_flow_and_infers_nothing() {
     rig.audit();
 }
 
+/// Regression: it went to the first of them, whose own order was listed before it, and after a restart the caller of the
+/// last one was told that it is not there.
+#[tokio::test(start_paused = true)]
+async fn a_late_order_is_no_ones_whose_own_was_listed_before() {
+    let (rig, first) = tainted().await;
+    rig.gateway.will([gw504().placed(), gw504().placed_after(s(3))]);
+    let (b, c) = (rig.start("b", ORDER), rig.start("c", ORDER));
+    assert_eq!(b.await.unwrap(), unresolved("tainted", &["o2"]));
+    assert_eq!(c.await.unwrap(), unresolved("tainted", &["o2"]));
+    sleep(s(90)).await;
+    let late = rig.events().into_iter().find_map(|event| match event {
+        OrderEvent::LateDuplicate { intent, order_id, .. } if order_id == "o3" => Some(intent),
+        _ => None,
+    });
+    assert!(late.is_some_and(|intent| intent != first), "{late:?} {:?}", rig.events());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_ruling_clears_the_taint() {
     for ruling in [Ruling::Placed { order_id: "o1".into() }, Ruling::NotPlaced] {
