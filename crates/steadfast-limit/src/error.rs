@@ -132,7 +132,7 @@ pub enum InvalidLimiter {
     },
     /// The ceilings leave a lane more than the lane above it.
     InvertedCeilings {
-        /// The lower lane, which has more.
+        /// The zone.
         zone: Zone,
         /// The lower lane, which is left more.
         lane: Lane,
@@ -143,9 +143,10 @@ pub enum InvalidLimiter {
     ZeroQueue(Lane),
     /// The limit on keys is zero.
     ZeroKeys,
-    /// The gateway's timeout is too long for exact counting.
+    /// The [gateway's timeout](crate::Builder::gateway_timeout), or the time within which a request
+    /// [arrives](crate::Builder::arrives_within), is too long for exact counting.
     TimeoutTooLong,
-    /// A demotion names a target zone that was not added, or is the same zone.
+    /// A demotion names a zone that was not added, or the same zone twice.
     UnknownDemotion(Zone),
     /// The journal cannot be read or written.
     Journal {
@@ -192,7 +193,9 @@ impl fmt::Display for InvalidLimiter {
             Self::BurstTooLarge(zone) => write!(f, "burst of zone {zone} is more than half of a window"),
             Self::ZeroQueue(lane) => write!(f, "queue of lane {lane} holds nothing"),
             Self::ZeroKeys => f.write_str("limiter may keep no key"),
-            Self::TimeoutTooLong => f.write_str("gateway timeout is too long to count exactly"),
+            Self::TimeoutTooLong => {
+                f.write_str("gateway timeout, or time to arrive, is too long to count exactly")
+            }
             Self::UnknownDemotion(zone) => {
                 write!(f, "demotion names zone {zone}, which is not another zone of the limiter")
             }

@@ -29,6 +29,10 @@ use crate::{
 /// send and the deadline, of which the earlier one refuses the request at once if it cannot be met; and whether it
 /// waits at the head of its lane. An [`ApiKeyName`] in the extensions counts before the layer's.
 ///
+/// # Errors
+///
+/// A refused [`Failure`](steadfast_call::Failure) with a [`Refusal`](crate::Refusal), or the inner service's error.
+///
 /// # Clone
 ///
 /// Clones share the limiter, and each has its own clone of the inner service.

@@ -7,8 +7,9 @@ use crate::{
     error::Refusal,
 };
 
-/// A zone of one [`Limiter`](crate::Limiter), by its place in the configuration.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A zone of one [`Limiter`](crate::Limiter), by its place in the configuration. To another limiter it means another
+/// zone or none, and calls with it may panic there, as calls with another's [`Grant`] may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ZoneId(pub(crate) u8);
 
 /// A request's question to the core.

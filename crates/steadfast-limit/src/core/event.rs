@@ -41,7 +41,7 @@ pub enum Event {
         step: u8,
     },
     /// A zone has changed the limit of its shortest window: the gateway refuses requests within the documented
-    /// limit, or no longer does. Cancels keep the documented limit.
+    /// limit, or no longer does. Cancels keep the documented limit until their own 429s lower it.
     Learned {
         /// The zone.
         zone: Zone,

@@ -119,6 +119,10 @@ impl Limiter {
     }
 
     /// Asks for the right to send one request.
+    ///
+    /// # Panics
+    ///
+    /// If a zone of `ask` is not this limiter's.
     pub fn acquire(&mut self, ask: &Ask<'_>, now: Nanos) -> Decision {
         self.acquire_at(ask, None, now)
     }
@@ -148,8 +152,8 @@ impl Limiter {
     /// Polls a waiter again: after it was woken, and at its alarm.
     ///
     /// Returns `None` if the waiter does not exist, or no longer does. A waiter that is not polled within a second
-    /// of its grant loses the grant. One that is woken and not polled for half a second may lose its place. Its next
-    /// request returns to the head of its lane.
+    /// of its grant loses the grant. One that is woken and not polled for half a second may lose its place. It then asks
+    /// again, [at the head of its lane](Ask::head_of_lane).
     pub fn poll(&mut self, waiter: WaiterId, now: Nanos) -> Option<Decision> {
         let now = self.advance(now);
         let known = self.waiters.see(waiter, now)?;
@@ -180,6 +184,10 @@ impl Limiter {
     }
 
     /// Records that the head of an answer arrived at `now`.
+    ///
+    /// # Panics
+    ///
+    /// If `grant` is not this limiter's.
     pub fn settle(&mut self, grant: Grant, answer: Answer, now: Nanos) {
         let now = self.advance(now);
         for (id, share) in grant.shares() {
@@ -202,6 +210,10 @@ impl Limiter {
     }
 
     /// Records that the request left at `sent` and that its answer will never be seen.
+    ///
+    /// # Panics
+    ///
+    /// If `grant` is not this limiter's.
     pub fn lose(&mut self, grant: Grant, sent: Nanos, loss: Loss, now: Nanos) {
         let ended = match loss {
             Loss::Reset => Some(now),
@@ -229,6 +241,10 @@ impl Limiter {
     }
 
     /// Records that the request certainly never left: its slots are free again.
+    ///
+    /// # Panics
+    ///
+    /// If `grant` is not this limiter's.
     pub fn refund(&mut self, grant: Grant, now: Nanos) {
         let now = self.advance(now);
         self.give_back(grant, now);
@@ -245,7 +261,11 @@ impl Limiter {
     ///
     /// # Errors
     ///
-    /// [`Refusal`] if the zones cannot be used at all.
+    /// [`Refusal::NoZone`] if `zones` is empty.
+    ///
+    /// # Panics
+    ///
+    /// If a zone is not this limiter's.
     pub fn earliest(&mut self, zones: &[(ZoneId, u64)], lane: Lane, now: Nanos) -> Result<Nanos, Refusal> {
         self.earliest_in(zones, lane, false, now)
     }

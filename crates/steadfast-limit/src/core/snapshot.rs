@@ -11,7 +11,7 @@ use crate::core::rules::ceilings::LANES;
 pub struct Snapshot {
     /// Every key in use, in the order of the zones' configuration.
     pub zones: Vec<ZoneSnapshot>,
-    /// The total size in bytes of all keys and waiters.
+    /// The bytes that all keys and waiters of the core take on the heap.
     pub bytes: usize,
 }
 

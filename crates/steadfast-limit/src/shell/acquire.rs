@@ -20,11 +20,19 @@ use crate::{
 pin_project! {
     /// Waits for a [`Permit`]; made by [`ZoneLimiter::acquire`](crate::ZoneLimiter::acquire).
     ///
-    /// Needs a tokio runtime with its timer enabled. Polled again after it has resolved, it asks for another permit.
+    /// Polled again after it has resolved, it asks for another permit.
     ///
     /// A future that is kept and not polled, such as an idle branch of a `select!`, delays those behind it by a
     /// second at most. A permit not collected within a second, or by the deadline, goes to the next in line. Polled
     /// again, the future has its old place, at the head of its lane.
+    ///
+    /// # Errors
+    ///
+    /// Resolves to a [`Refusal`] if a zone is unknown, the queue is full or the [deadline](Self::deadline) cannot be met.
+    ///
+    /// # Panics
+    ///
+    /// If it must wait outside of a tokio runtime with its timer enabled.
     ///
     /// # Cancellation
     ///

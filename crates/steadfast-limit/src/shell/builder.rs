@@ -114,7 +114,7 @@ impl Builder {
         self
     }
 
-    /// Changes a zone that was added before.
+    /// Changes a zone that was added before. If there is none of that name, [`build`](Self::build) fails.
     #[must_use]
     pub fn adjust(mut self, zone: Zone, change: impl FnOnce(Quota) -> Quota) -> Self {
         match self.quotas.iter_mut().find(|quota| quota.zone == zone) {
@@ -150,7 +150,7 @@ impl Builder {
         self
     }
 
-    /// Sets how many keys of all zones together may be in use at the same time. Default: 4,096.
+    /// Sets how many keys may be in use at the same time. Every zone of a request has a key of its own. Default: 4,096.
     #[must_use]
     pub fn max_keys(mut self, most: usize) -> Self {
         self.most_keys = most;
@@ -202,7 +202,8 @@ impl Builder {
         self
     }
 
-    /// Calls `observer` with every [`Event`], outside all locks. The last observer given applies.
+    /// Calls `observer` with every [`Event`], outside all locks, on the thread that met it: requests wait while it
+    /// runs. The last observer given applies.
     #[must_use]
     pub fn on_event(mut self, observer: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         self.observer = Some(Arc::new(observer));

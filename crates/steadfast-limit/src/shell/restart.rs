@@ -73,7 +73,7 @@ impl ZoneLimiter {
     /// Says where the token behind these keys came from. Call it before the token's first request; the facade's
     /// client does so by itself.
     ///
-    /// Only [`ColdStart::Auto`] uses it. A token [minted](TokenOrigin::Minted) by this process has empty windows.
+    /// Only [`ColdStart::Auto`] uses it, and [`ColdStart::Journal`] at its first start. A token [minted](TokenOrigin::Minted) by this process has empty windows.
     /// The windows of a [given](TokenOrigin::Given) token also count as empty, and a log line says so. For a token
     /// [stored](TokenOrigin::Stored) by an earlier process, the limiter should continue that process's journal.
     /// Without it, all windows count as spent, except for cancels and verifications.
@@ -95,7 +95,7 @@ impl ZoneLimiter {
         }
     }
 
-    /// Returns what these keys have spent in every zone, for the next start. It is valid at the instant of the call:
+    /// Returns what these keys have spent in every zone, for the next start, in nanoseconds from now. It is valid at the instant of the call:
     /// store the wall clock's time beside it.
     #[must_use]
     pub fn export(&self, keys: ScopeKeys) -> Vec<Spent> {

@@ -4,10 +4,16 @@ use crate::{
 };
 
 /// The zones of one request, each with the key under which it counts the request; stored inline.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct ZoneKeys {
     all: [(ZoneId, u64); MOST_ZONES],
     len: usize,
+}
+
+impl Default for ZoneKeys {
+    fn default() -> Self {
+        Self { all: [(ZoneId(0), 0); MOST_ZONES], len: 0 }
+    }
 }
 
 impl ZoneKeys {

@@ -50,6 +50,11 @@ use crate::{
 /// Dropping an [`Acquire`] leaves its queue at once. A permit granted meanwhile goes to the next in line. Dropping a
 /// [`Permit`](crate::Permit) gives it back if the request has not been sent; otherwise its slots are held as long as
 /// the gateway may still count the request.
+///
+/// # Drop
+///
+/// A limiter with a [journal](crate::ColdStart::Journal) writes its last record when the last of its clones, layers,
+/// futures and permits is dropped, on the thread that drops it.
 #[derive(Clone)]
 pub struct ZoneLimiter {
     pub(super) shared: Arc<Shared>,

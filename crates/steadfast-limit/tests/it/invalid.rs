@@ -148,7 +148,11 @@ fn a_gateway_timeout_beyond_counting() {
     let builder = zone(quota()).arrives_within(Duration::MAX);
     assert_eq!(builder.build_core().err(), Some(Invalid::TimeoutTooLong));
     let builder = zone(quota()).gateway_timeout(Duration::MAX);
-    refused(builder, &Invalid::TimeoutTooLong, "gateway timeout is too long to count exactly");
+    refused(
+        builder,
+        &Invalid::TimeoutTooLong,
+        "gateway timeout, or time to arrive, is too long to count exactly",
+    );
 }
 
 #[test]

@@ -13,6 +13,10 @@ impl Limiter {
 
     /// Forgets what one key has spent in one zone. For a renewed token, whose windows at the gateway are new.
     /// Requests on their way stay counted.
+    ///
+    /// # Panics
+    ///
+    /// If `zone` is not this limiter's.
     pub fn reset(&mut self, zone: ZoneId, key: u64, now: Nanos) {
         let now = self.advance(now);
         self.keys.reset(zone, key, now);
@@ -20,7 +24,7 @@ impl Limiter {
         self.dispatch(KeySet::from(id as u32), now);
     }
 
-    /// Returns the instants from which the spent slots of one key age, relative to `now` and ascending. Requests on
+    /// Returns the instants from which the spent slots of one key age, in nanoseconds relative to `now` and ascending. Requests on
     /// their way count as if the gateway counted them at the last possible instant.
     pub fn export(&mut self, zone: ZoneId, key: u64, now: Nanos) -> Vec<i64> {
         let now = self.advance(now);
@@ -38,6 +42,10 @@ impl Limiter {
     /// # Errors
     ///
     /// [`Refusal::TooManyKeys`] if there is no room for the key.
+    ///
+    /// # Panics
+    ///
+    /// If `zone` is not this limiter's.
     pub fn import(
         &mut self,
         zone: ZoneId,
@@ -63,6 +71,10 @@ impl Limiter {
     /// # Errors
     ///
     /// [`Refusal::TooManyKeys`] if there is no room for the key.
+    ///
+    /// # Panics
+    ///
+    /// If `zone` is not this limiter's.
     pub fn assume_spent(&mut self, zone: ZoneId, key: u64, now: Nanos) -> Result<(), Refusal> {
         let now = self.advance(now);
         for id in self.keys.open(&[(zone, key)], now)?.iter() {

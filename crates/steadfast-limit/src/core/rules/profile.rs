@@ -15,7 +15,7 @@ use std::num::NonZeroU32;
 ///    same limit. That is safe against every way of counting, so a further 429 means that the limit is lower than
 ///    documented.
 /// 2. Each further one within a minute halves the limit of the shortest window, down to one. Cancels are not spread
-///    and keep the documented limit: getting out comes before a 429. If fewer than four slots are left in a zone
+///    and keep the documented limit until their own 429s lower it: getting out comes before a 429. If fewer than four slots are left in a zone
 ///    that several lanes share, the highest lane goes first, and polls take every second slot at most.
 /// 3. Every 15 seconds without one raise the limit by one. Then every minute without one takes the zone one step
 ///    back towards its own profile.
