@@ -28,6 +28,19 @@ pub(crate) struct Asked {
 pin_project! {
     /// Waits for a permit, sends, and settles the permit at the head of the answer; made by
     /// [`RateLimit`](crate::RateLimit).
+    ///
+    /// # Errors
+    ///
+    /// Resolves to a refused [`Failure`] with a [`Refusal`] if the request may not be sent, or to the inner service's
+    /// error.
+    ///
+    /// # Panics
+    ///
+    /// If it must wait outside of a tokio runtime with its timer enabled, or is polled after it has resolved.
+    ///
+    /// # Cancellation
+    ///
+    /// As for [`RateLimit`](crate::RateLimit#cancellation).
     #[derive(Debug)]
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, B>
@@ -168,8 +181,8 @@ fn settle<R>(permit: Permit, watched: Option<WatchedRoute>, answer: &Result<Resp
             Some(Fate::Answered) => permit.settle(Answer::Accepted),
             // A gateway may have counted it before the service refused it.
             Some(Fate::Unprocessed) => permit.lose(Loss::Reset),
-            Some(Fate::Lost { ended }) => permit.lose_ended(ended.map(Instant::from_std)),
-            None => permit.lose_ended(None),
+            Some(Fate::Lost { ended: Some(ended) }) => permit.lose_ended(Instant::from_std(ended)),
+            Some(Fate::Lost { ended: None }) | None => permit.lose(Loss::GivenUp),
         },
     }
 }

@@ -128,11 +128,11 @@ impl Permit {
     }
 
     /// Records that the answer will never be seen. Since `ended`, when the connection was closed abortively, nothing
-    /// more of the request could reach the service. `None` if that is unknown, as [`Loss::GivenUp`].
-    pub fn lose_ended(mut self, ended: Option<Instant>) {
+    /// more of the request could reach the service.
+    pub fn lose_ended(mut self, ended: Instant) {
         let Some(grant) = self.take() else { return };
-        let (sent, ended) = (self.sent, ended.map(|ended| self.shared.nanos(ended)));
-        self.shared.with(|core, now| core.lose_ended(grant, sent.unwrap_or(now), ended, now));
+        let (sent, ended) = (self.sent, self.shared.nanos(ended));
+        self.shared.with(|core, now| core.lose_ended(grant, sent.unwrap_or(now), Some(ended), now));
         self.shared.touched();
     }
 

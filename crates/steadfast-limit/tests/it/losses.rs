@@ -238,7 +238,7 @@ async fn no_cancel_waits_for_a_lost_request_longer_than_an_order_does() {
         permit.sent();
         let ended = Instant::now();
         sleep(SECOND * 29 / 10).await;
-        permit.lose_ended(Some(ended));
+        permit.lose_ended(ended);
         limiter.acquire(&[ORDER], keys, lane).await.unwrap().refund();
         assert!(ended.elapsed() < SECOND * 31 / 10, "{lane} waited {:?}", ended.elapsed());
     }

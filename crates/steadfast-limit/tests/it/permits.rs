@@ -96,7 +96,10 @@ async fn o01_a_slot_is_held_from_the_instant_at_which_the_connection_ended() {
         let mut permit = limiter.acquire(&[ORDER], keys, Lane::Trading).await.unwrap();
         permit.sent();
         advance(Duration::from_secs(30)).await;
-        permit.lose_ended(ago.map(|ms| Instant::now() - Duration::from_millis(ms)));
+        match ago {
+            Some(ms) => permit.lose_ended(Instant::now() - Duration::from_millis(ms)),
+            None => permit.lose(Loss::GivenUp),
+        }
         let start = Instant::now();
         limiter.acquire(&[ORDER], keys, Lane::Trading).await.unwrap().refund();
         let waited = start.elapsed().as_millis();
