@@ -1,4 +1,4 @@
-use std::collections::VecDeque;
+use std::{collections::VecDeque, time::Duration};
 
 use steadfast::limit::Lane;
 
@@ -13,6 +13,8 @@ pub(super) struct Ending {
     pub(super) end: End,
     /// True if the answer is a 429.
     pub(super) refused: bool,
+    /// How long that answer asks to wait.
+    pub(super) retry_after: Option<Duration>,
     /// When the request left.
     pub(super) sent: Nanos,
 }

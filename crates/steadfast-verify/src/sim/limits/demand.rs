@@ -40,7 +40,7 @@ impl Demand {
     pub(super) fn new(zone: Zone, load: Load, seed: u64) -> Self {
         let lane = if zone == Zone::PLACE_ORDER { Lane::Trading } else { Lane::Normal };
         let rng = ChaCha8Rng::seed_from_u64(seed);
-        let foreign = (load == Load::Cancels(Storm::Freeze)).then_some(20 * S);
+        let foreign = matches!(load, Load::Cancels(Storm::Freeze | Storm::Told)).then_some(20 * S);
         let mut demand = Self { load, lane, rng, next: None, foreign };
         demand.next = match load {
             Load::Thirty => Some((0, Happening::Asked { lane, count: 30 })),

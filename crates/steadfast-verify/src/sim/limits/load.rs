@@ -1,4 +1,4 @@
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use crate::sim::network::{MS, Nanos, Network, S};
 
@@ -54,6 +54,8 @@ pub(super) enum Storm {
     Verification,
     /// And another program spends the quota of a second once a minute, which causes unavoidable 429s.
     Freeze,
+    /// The same, and those 429s ask everyone but cancels to wait for a [minute](TOLD).
+    Told,
     /// And one answer in 30 is lost to a reset.
     Resets,
 }
@@ -63,6 +65,9 @@ pub(super) const LAG: Nanos = 250 * MS;
 
 /// How long after its answer a gateway counts a request at most in [`Load::AfterAnswer`].
 pub(super) const AFTER_ANSWER: Nanos = 100 * MS;
+
+/// How long requests other than cancels are asked to wait in [`Storm::Told`].
+pub(super) const TOLD: Duration = Duration::from_secs(60);
 
 /// When limits are lowered in [`Load::Lowered`].
 pub(super) const LOWERED_AT: Nanos = 60 * S;
@@ -86,7 +91,7 @@ impl Load {
             | Self::Late(Settle::Unset)
             | Self::AfterAnswer
             | Self::Lowered
-            | Self::Cancels(Storm::Freeze | Storm::Resets) => false,
+            | Self::Cancels(Storm::Freeze | Storm::Told | Storm::Resets) => false,
         }
     }
 }
@@ -107,6 +112,7 @@ impl fmt::Display for Load {
             Self::Cancels(Storm::None) => "polls, cancels",
             Self::Cancels(Storm::Verification) => "polls, storm, cancels",
             Self::Cancels(Storm::Freeze) => "polls, storm, 429s, cancels",
+            Self::Cancels(Storm::Told) => "polls, storm, 429s that ask to wait, cancels",
             Self::Cancels(Storm::Resets) => "polls, storm, resets, cancels",
             Self::CancelBursts => "polls, storm, cancel bursts",
         })

@@ -79,6 +79,7 @@ pub(super) fn rows() -> Vec<Row> {
         Load::Cancels(Storm::Verification),
         Load::CancelBursts,
         Load::Cancels(Storm::Freeze),
+        Load::Cancels(Storm::Told),
         Load::Cancels(Storm::Resets),
     ];
     let gateways = [Kind::SlidingLog, Kind::SlidingCounter { phase: Duration::ZERO }];

@@ -170,7 +170,7 @@ impl Client for Steadfast {
         let Some(grant) = self.grants.get_mut(id).and_then(Option::take) else { return };
         match ending.end {
             End::Answered if ending.refused => {
-                self.core.settle(grant, Answer::TooManyRequests { retry_after: None }, now);
+                self.core.settle(grant, Answer::TooManyRequests { retry_after: ending.retry_after }, now);
             }
             End::Answered => self.core.settle(grant, Answer::Accepted, now),
             End::Reset => self.core.lose(grant, ending.sent, Loss::Reset, now),

@@ -7,7 +7,7 @@ use super::{
     client::{Client, Ending, RequestId},
     demand::{Demand, Happening},
     gateway::Gateway,
-    load::{AFTER_ANSWER, LAG, Load, Storm},
+    load::{AFTER_ANSWER, LAG, Load, Storm, TOLD},
     restless::Restless,
     row::Row,
     seeds,
@@ -224,10 +224,12 @@ impl Session {
             }
             Event::Counted => self.gateway.count(now),
             Event::Ended(id) => {
-                let Request { end, refused, sent, process, .. } = self.requests[id];
+                let Request { lane, end, refused, sent, process, .. } = self.requests[id];
+                let told = self.row.load == Load::Cancels(Storm::Told) && lane != Lane::Critical;
+                let retry_after = (refused && told).then_some(TOLD);
                 self.tally.last_ended = now;
                 if process == self.process {
-                    client.ended(id, Ending { end, refused, sent }, now);
+                    client.ended(id, Ending { end, refused, retry_after, sent }, now);
                 }
                 self.release(id);
             }

@@ -143,13 +143,13 @@ fn cancels(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
     )?;
     writeln!(
         out,
-        "{:26}{:>22}{:>24}{:>10}{:>10}{:>10}   bursts of k ≤ 20",
-        "", "polls", "and verifications", "and 429s", "or resets", "bad line"
+        "{:26}{:>22}{:>24}{:>10}{:>10}{:>10}{:>10}   bursts of k ≤ 20",
+        "", "polls", "and verifications", "and 429s", "of 60 s", "or resets", "bad line"
     )?;
     writeln!(
         out,
-        "{:26}{:>22}{:>24}{:>10}{:>10}{:>10}   beyond their bound",
-        "", "p50 / p99 / max", "p50 / p99 / max", "p99", "p99", "p99"
+        "{:26}{:>22}{:>24}{:>10}{:>10}{:>10}{:>10}   beyond their bound",
+        "", "p50 / p99 / max", "p50 / p99 / max", "p99", "p99", "p99", "p99"
     )?;
     for contender in DISCIPLINES {
         let on = |load: Load, bad: bool| {
@@ -163,11 +163,12 @@ fn cancels(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
         let bursts = on(Load::CancelBursts, false);
         writeln!(
             out,
-            "{:26}{:>22}{:>24}{:>10}{:>10}{:>10}   {} of {}",
+            "{:26}{:>22}{:>24}{:>10}{:>10}{:>10}{:>10}   {} of {}",
             named(contender),
             three(&calm),
             three(&storm),
             p99(&on(Load::Cancels(Storm::Freeze), false)),
+            p99(&on(Load::Cancels(Storm::Told), false)),
             p99(&on(Load::Cancels(Storm::Resets), false)),
             p99(&on(Load::Cancels(Storm::Verification), true)),
             bursts.slow_bursts,
@@ -179,7 +180,7 @@ fn cancels(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
         row.contender == Contender::Preset
             && matches!(row.load, Load::Cancels(_))
             && lossy
-            && row.load != Load::Cancels(Storm::Freeze)
+            && !matches!(row.load, Load::Cancels(Storm::Freeze | Storm::Told))
     });
     writeln!(
         out,

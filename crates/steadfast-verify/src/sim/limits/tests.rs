@@ -184,6 +184,19 @@ fn only_a_reserve_keeps_cancels_from_waiting() {
     assert!(waits(Contender::OneQueue) > S);
 }
 
+/// Regression: a poll that was told to wait a minute held up all cancels, too.
+#[test]
+fn a_wait_asked_of_polls_holds_up_no_cancel() {
+    let waits = |storm| {
+        let row = row(Contender::Preset, "sliding-log", Network::Const, Load::Cancels(storm));
+        let tally = played(row, 1, 1_800 * S);
+        assert!(tally.http_429 > 0, "{storm:?}");
+        tally.cancel_wait(999).unwrap()
+    };
+    let (plain, told) = (waits(Storm::Freeze), waits(Storm::Told));
+    assert!(told <= plain.max(S) + 2 * S, "{told} {plain}");
+}
+
 #[test]
 fn burst_of_cancels_leaves_within_its_bound() {
     let late = |contender| {
