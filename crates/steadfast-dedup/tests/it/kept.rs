@@ -7,7 +7,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     gateway::{ack, gw504},
-    rig::{ORDER, Rig, Told, order},
+    rig::{ORDER, Rig, Told},
 };
 
 const fn s(secs: u64) -> Duration {
@@ -35,7 +35,7 @@ async fn o15_a_kept_call_does_not_keep_another_order_in_doubt() {
     rig.gateway.will([gw504().placed().answered_after(s(5)), gw504()]);
     let mut kept = pin!(rig.place("a", ORDER));
     timeout(s(3), &mut kept).await.unwrap_err();
-    assert_eq!(rig.place("b", &order(3)).await, Told::Resent("o2".into()));
+    assert_eq!(rig.place("b", ORDER).await, Told::Resent("o2".into()));
     assert_eq!(kept.await, Told::Recovered("o1".into()));
     rig.audit();
 }
