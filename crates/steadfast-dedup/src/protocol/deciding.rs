@@ -34,7 +34,7 @@ impl OrderProtocol {
         for number in self.intents.refused().clone() {
             self.doubt_refused(number, out);
         }
-        let intents = &self.intents;
+        let (intents, rejected) = (&self.intents, &self.rejected);
         // An order refused shortly before midnight may be listed today. It bars no others, as it did not on its own
         // day.
         let may_be_listed = |number: IntentNo| {
@@ -42,6 +42,7 @@ impl OrderProtocol {
             let is_near = told.saturating_add(self.settings.lateness) > self.time.now();
             let refused = intents.get(&number).filter(|it| it.finding() == Some(&Finding::Refused));
             refused.is_some_and(|intent| intent.at_midnight() || is_near)
+                || rejected.is_unconfirmed(number, intents.get(&number))
         };
         // Where no transport reports the end of a connection, an order found absent may arrive late too.
         let may_arrive = |number: IntentNo| {
@@ -120,12 +121,21 @@ impl OrderProtocol {
         }
     }
 
-    /// Keeps an order that was refused for good, and drops the oldest if there are too many.
+    /// Keeps an order that was refused for good, and drops the oldest ones if there are too many.
     fn keep_rejected(&mut self, number: IntentNo) {
-        if let Some(oldest) = self.intents.keep_rejected(number)
-            && self.intents.get(&oldest).and_then(Intent::finding) == Some(&Finding::Rejected)
-        {
-            self.drop_finished(oldest);
+        self.intents.keep_rejected(number);
+        // Two at a time, which makes up for those that are kept.
+        for _ in 0..2 {
+            let Some(oldest) = self.intents.take_oldest_rejected() else { break };
+            if self.intents.get(&oldest).and_then(Intent::finding) != Some(&Finding::Rejected) {
+                continue;
+            }
+            // A repeat of its name still waits, or would wait, for a list that shows it.
+            if self.rejected.is_unconfirmed(oldest, self.intents.get(&oldest)) {
+                self.intents.keep_rejected(oldest);
+            } else {
+                self.drop_finished(oldest);
+            }
         }
     }
 

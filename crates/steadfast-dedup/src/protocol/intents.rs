@@ -170,10 +170,13 @@ impl Intents {
         self.finished.retain(|&other| other != number);
     }
 
-    /// Keeps an order that was refused for good, in a queue apart from that of the remembered names; returns the oldest
-    /// one if there is no room for it any more.
-    pub(crate) fn keep_rejected(&mut self, number: IntentNo) -> Option<IntentNo> {
+    /// Keeps an order that was refused for good, in a queue apart from that of the remembered names.
+    pub(crate) fn keep_rejected(&mut self, number: IntentNo) {
         self.rejected.push_back(number);
+    }
+
+    /// Takes the oldest of these if there is no room for it any more.
+    pub(crate) fn take_oldest_rejected(&mut self) -> Option<IntentNo> {
         if self.rejected.len() > REJECTED { self.rejected.pop_front() } else { None }
     }
 
@@ -181,12 +184,12 @@ impl Intents {
         self.rejected_at = Some(at);
     }
 
-    /// Returns when an order was last refused for good, if no list that shows such an order was read since.
     /// Notes that a list which shows all orders refused for good was read.
     pub(crate) fn end_rejections(&mut self) {
         self.rejected_at = None;
     }
 
+    /// Returns when an order was last refused for good, if no list that shows such an order was read since.
     pub(crate) fn rejected_at(&self) -> Option<Duration> {
         self.rejected_at
     }

@@ -56,17 +56,22 @@ impl OrderProtocol {
             }
         }
         self.tell_may_be(may_be, out);
-        let firsts: Vec<LogicalTime> = self.live_sends(key).chain(self.barring_sends(key)).collect();
+        let firsts: Vec<LogicalTime> = self.waiting_sends(key).collect();
         self.listed.prune(key, |fresh| {
             kept.contains(&fresh.order_id) || firsts.iter().any(|&sent| sent < fresh.first_seen)
         });
         self.listed.prune_crowd(Some(key), |seen| firsts.iter().any(|&sent| sent < seen));
         if self.listed.has_vague() {
-            let sends = |key| self.live_sends(key).chain(self.barring_sends(key));
-            let all: Vec<LogicalTime> = self.keys.iter().flat_map(|(key, _)| sends(key)).collect();
+            let all: Vec<LogicalTime> =
+                self.keys.iter().flat_map(|(key, _)| self.waiting_sends(key)).collect();
             self.listed.prune_vague(|fresh| all.iter().any(|&sent| sent < fresh.first_seen));
             self.listed.prune_crowd(None, |seen| all.iter().any(|&sent| sent < seen));
         }
+    }
+
+    /// Returns when orders of a key were sent that a listed order may still turn out to be.
+    fn waiting_sends(&self, key: &Key) -> impl Iterator<Item = LogicalTime> {
+        self.live_sends(key).chain(self.barring_sends(key)).chain(self.unconfirmed_sends(key))
     }
 
     /// Reports resends whose absence rested on lists of a session that now lack an order they should show.
@@ -171,6 +176,11 @@ impl OrderProtocol {
     /// A call that repeats the name gets that order or, where it may be a stranger's, an order in doubt. After a
     /// refusal for good the name was free at once: it returns unless another intent has taken it by now.
     pub(crate) fn hold_name(&mut self, number: IntentNo, order_id: &str, out: &mut Vec<Effect>) {
+        self.take_name_back(number, Unresolved::new(Reason::NearMatch, vec![order_id.to_owned()]), out);
+    }
+
+    /// Does the same for an order that was refused for good and may exist; a repeat gets `unresolved`.
+    pub(crate) fn take_name_back(&mut self, number: IntentNo, unresolved: Unresolved, out: &mut Vec<Effect>) {
         let Some(holder) = self.intents.hold_name(number) else { return };
         // A repeat that waits for this list is told.
         if self.rejected.release(holder) {
@@ -178,7 +188,6 @@ impl OrderProtocol {
         }
         let Some(intent) = self.intents.get_mut(&number) else { return };
         if intent.was_told_refused() {
-            let unresolved = Unresolved::new(Reason::NearMatch, vec![order_id.to_owned()]);
             intent.finish(Finding::Unresolved(unresolved));
         }
     }

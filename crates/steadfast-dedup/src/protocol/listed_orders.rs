@@ -259,6 +259,11 @@ impl ListedOrders {
         self.sessions.entry(session).or_default()
     }
 
+    /// True if a list was complete after this position.
+    pub(crate) fn has_list_since(&self, position: LogicalTime) -> bool {
+        self.sessions.values().any(|list| list.latest() > position)
+    }
+
     /// Takes in a list; `keep` classifies orders without an owner.
     ///
     /// A repeated identifier counts once for each leg of the order, and makes no earlier order absent.

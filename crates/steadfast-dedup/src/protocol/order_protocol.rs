@@ -87,7 +87,7 @@ impl OrderProtocol {
             Event::Sent(attempt) => self.send(attempt),
             Event::Withheld(attempt) => self.withhold(attempt, &mut out),
             Event::Closed { attempt, outcome, answer } => self.close(attempt, outcome, answer, &mut out),
-            Event::Reopened(intent) => self.reopen_refused(intent),
+            Event::Reopened(intent) => self.repeat_refused(intent, &mut out),
             Event::Concluded(intent) => self.conclude(intent, &mut out),
             Event::Abandoned(intent) => self.abandon(intent, &mut out),
             Event::BaselineWanted => self.reads.want_baseline(self.time.tick()),
@@ -134,6 +134,7 @@ impl OrderProtocol {
                 self.give_up(number, out);
             }
         }
+        self.end_holds(out);
     }
 
     /// Marks an attempt as settled: by the lateness bound, no order of it can appear from here on.

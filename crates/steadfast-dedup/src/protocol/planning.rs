@@ -132,7 +132,8 @@ impl OrderProtocol {
             let earliest = pace.spaced.map_or(due, |last| last.saturating_add(spacing));
             (due.max(earliest), purpose)
         });
-        let tick = self.doubts().map(|doubt| doubt.until).min();
+        let ends = self.doubts().map(|doubt| doubt.until);
+        let tick = ends.chain(self.rejected.held_until()).min();
         match (spaced, tick) {
             (Some((at, purpose)), tick) if tick.is_none_or(|tick| at < tick) => Some(Wake::Read(at, purpose)),
             (_, Some(tick)) => Some(Wake::Tick(tick)),

@@ -51,6 +51,16 @@ impl OrderProtocol {
     }
 
     /// Opens a refused intent again, because a caller repeats its name.
+    pub(crate) fn repeat_refused(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
+        self.reopen_refused(number);
+        let today = self.time.day();
+        // A list of today confirms no refusal of yesterday.
+        if self.intents.get(&number).is_some_and(|intent| intent.day() != today) {
+            self.doubt_refused(number, out);
+        }
+    }
+
+    /// Lets a refused intent wait for a list once more.
     pub(crate) fn reopen_refused(&mut self, number: IntentNo) {
         let from = self.time.tick();
         let since = self.watches.unwatch(number).unwrap_or(self.time.now());

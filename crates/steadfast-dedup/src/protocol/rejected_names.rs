@@ -1,15 +1,26 @@
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use steadfast_call::ext;
 
-use crate::numbers::IntentNo;
+use crate::{numbers::IntentNo, protocol::intent::Intent};
 
 /// The names of orders that were refused for good, and the unsent intents that repeat one of them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RejectedNames {
     /// Each is kept until a list that no such order can lag behind was read.
     names: BTreeMap<ext::IntentId, Rejection>,
-    held: BTreeMap<IntentNo, Rejection>,
+    held: BTreeMap<IntentNo, Hold>,
+}
+
+/// An unsent intent's wait for a list.
+#[derive(Clone, Copy, Debug)]
+struct Hold {
+    rejection: Rejection,
+    /// When it ends without such a list.
+    until: Duration,
 }
 
 /// A refusal for good that no list has confirmed yet.
@@ -48,11 +59,18 @@ impl RejectedNames {
         }
     }
 
-    /// Holds back an intent if it repeats such a name.
-    pub(crate) fn hold(&mut self, number: IntentNo, name: &ext::IntentId) {
+    /// Holds back an intent, at most until then, if it repeats such a name.
+    pub(crate) fn hold(&mut self, number: IntentNo, name: &ext::IntentId, until: Duration) {
         if let Some(&rejection) = self.names.get(name) {
-            self.held.insert(number, rejection);
+            self.held.insert(number, Hold { rejection, until });
         }
+    }
+
+    /// True if a repeat of this intent's name waits, or would wait, for a list that confirms its refusal.
+    pub(crate) fn is_unconfirmed(&self, number: IntentNo, intent: Option<&Intent>) -> bool {
+        let rejection = intent.and_then(Intent::name).and_then(|name| self.names.get(name));
+        rejection.is_some_and(|rejection| rejection.intent == number)
+            || self.held().any(|(_, rejection)| rejection.intent == number)
     }
 
     pub(crate) fn is_held(&self, number: IntentNo) -> bool {
@@ -65,7 +83,18 @@ impl RejectedNames {
 
     /// Returns the intents that are held back, and why.
     pub(crate) fn held(&self) -> impl Iterator<Item = (IntentNo, Rejection)> {
-        self.held.iter().map(|(&number, &rejection)| (number, rejection))
+        self.held.iter().map(|(&number, hold)| (number, hold.rejection))
+    }
+
+    /// Returns those whose wait is over.
+    pub(crate) fn over(&self, now: Duration) -> Vec<(IntentNo, Rejection)> {
+        let over = self.held.iter().filter(|(_, hold)| hold.until <= now);
+        over.map(|(&number, hold)| (number, hold.rejection)).collect()
+    }
+
+    /// Returns when the first of these waits ends.
+    pub(crate) fn held_until(&self) -> Option<Duration> {
+        self.held.values().map(|hold| hold.until).min()
     }
 
     /// Holds an intent back no longer; true if it was held.
@@ -78,13 +107,25 @@ impl RejectedNames {
         self.held.clear();
     }
 
-    /// True if there is nothing that a list could confirm.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.names.is_empty() && self.held.is_empty()
+    /// Returns the refused orders that a list begun at `start` shows, if they were placed all the same.
+    pub(crate) fn due(&self, start: Duration, lateness: Duration) -> BTreeSet<IntentNo> {
+        let all = self.names.values().chain(self.held.values().map(|hold| &hold.rejection));
+        all.filter(|it| it.shows(lateness) <= start).map(|it| it.intent).collect()
     }
 
-    /// Forgets the names whose orders a list that began at `start` would show.
-    pub(crate) fn forget_shown(&mut self, start: Duration, lateness: Duration) {
-        self.names.retain(|_, it| it.shows(lateness) > start);
+    /// Confirms the refusals of all orders that such a list would show, except these; returns the repeats that it
+    /// releases.
+    pub(crate) fn confirm(
+        &mut self,
+        start: Duration,
+        lateness: Duration,
+        except: &BTreeSet<IntentNo>,
+    ) -> Vec<IntentNo> {
+        let waits = |it: &Rejection| it.shows(lateness) > start || except.contains(&it.intent);
+        self.names.retain(|_, it| waits(it));
+        let released: Vec<_> =
+            self.held.iter().filter(|(_, hold)| !waits(&hold.rejection)).map(|(&number, _)| number).collect();
+        self.held.retain(|_, hold| waits(&hold.rejection));
+        released
     }
 }

@@ -3,13 +3,24 @@
 //! A refusal for good is returned at once, and no list is read for it. But a gateway may refuse after it has placed the
 //! order, and lists lag by up to W. A call that repeats the name would then place a second order while no list shows
 //! the first. So it waits for a valid list that began W after the refusal or later. Whether the order has other terms
-//! by then does not matter: the name stands for one order.
+//! by then does not matter: the name stands for one order. A list that may show the order, in any form, gives the name
+//! back to it; a repeat is then in doubt, as it is if no such list can be read in time.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
+
+use steadfast_call::ext;
 
 use crate::{
-    numbers::IntentNo,
-    protocol::{event::Effect, order_protocol::OrderProtocol, rejected_names::Rejection},
+    numbers::{IntentNo, LogicalTime},
+    protocol::{
+        event::Effect,
+        intent::Intent,
+        key::Key,
+        keys::KeyIntents,
+        order_protocol::OrderProtocol,
+        rejected_names::Rejection,
+        resolution::{Reason, Unresolved},
+    },
 };
 
 /// How long after a list that proved nothing the next one is read.
@@ -22,6 +33,26 @@ impl OrderProtocol {
         let Some(name) = name else { return };
         let rejection = Rejection::new(number, self.time.now());
         self.rejected.note(name, rejection, self.rules.remembered);
+        if self.was_listed_since_sent(number) {
+            // The record that may be its order was dropped when it was refused.
+            self.listed.show_again();
+        }
+    }
+
+    /// Holds back a new intent if it repeats such a name.
+    pub(crate) fn hold_repeat(&mut self, number: IntentNo, name: &ext::IntentId) {
+        let until = self.time.now().saturating_add(self.settings.budget());
+        self.rejected.hold(number, name, until);
+    }
+
+    /// Returns when orders of a key left that were refused for good, where a list must still confirm that: listed
+    /// orders are kept that could be theirs.
+    pub(crate) fn unconfirmed_sends(&self, key: &Key) -> impl Iterator<Item = LogicalTime> {
+        let refused = self.keys.get(key).into_iter().flat_map(KeyIntents::refused);
+        let intents = refused.filter_map(|&number| {
+            self.intents.get(&number).filter(|it| self.rejected.is_unconfirmed(number, Some(it)))
+        });
+        intents.filter_map(|intent| intent.first_left().map(|sent| sent.seq))
     }
 
     /// True while an intent waits for the list that confirms the refusal of its name.
@@ -37,29 +68,42 @@ impl OrderProtocol {
         Some(again.map_or(due, |last| last.saturating_add(AGAIN)))
     }
 
-    /// Releases the repeats that a valid list, begun at `start`, allows.
+    /// Takes in what a valid list, begun at `start`, says of orders refused for good: it releases the repeats of those
+    /// that it lacks. The name of one that it may show stands for that order again, repeated yet or not.
     pub(crate) fn release(&mut self, start: Duration, out: &mut Vec<Effect>) {
-        if self.rejected.is_empty() {
-            return;
-        }
-        // Records that may be such an order were dropped while it was decided.
-        if self.rejected.has_held() {
-            self.listed.show_again();
-        }
         let lateness = self.settings.lateness;
-        let due: Vec<_> = self.rejected.held().filter(|(_, it)| it.shows(lateness) <= start).collect();
-        for (number, rejection) in due {
-            let rejected = self.intents.get(&rejection.intent());
+        let mut hidden = BTreeSet::new();
+        for number in self.rejected.due(start, lateness) {
+            let rejected = self.intents.get(&number);
             let shown = rejected.and_then(|it| self.shown_as(it).next()).map(|it| it.order_id.clone());
-            match shown {
-                // It may be the refused order: the repeat gets an order in doubt.
-                Some(order_id) => self.hold_name(rejection.intent(), &order_id, out),
-                None => {
-                    self.rejected.release(number);
-                    out.push(Effect::Decided(number));
-                }
+            if let Some(order_id) = shown {
+                // A repeat gets an order in doubt.
+                self.hold_name(number, &order_id, out);
+            } else if rejected.is_some_and(|it| self.is_hidden_by_others(it)) {
+                // The next list may find room for it.
+                hidden.insert(number);
             }
         }
-        self.rejected.forget_shown(start, lateness);
+        let released = self.rejected.confirm(start, lateness, &hidden);
+        out.extend(released.into_iter().map(Effect::Decided));
+    }
+
+    /// Ends the waits for which no list came in time: the refused orders may exist, and their names stand for them.
+    pub(crate) fn end_holds(&mut self, out: &mut Vec<Effect>) {
+        for (_, rejection) in self.rejected.over(self.time.now()) {
+            let unresolved = Unresolved::new(Reason::Unverifiable, Vec::new());
+            self.take_name_back(rejection.intent(), unresolved, out);
+        }
+    }
+
+    /// True if a list was read since an intent was first sent.
+    fn was_listed_since_sent(&self, number: IntentNo) -> bool {
+        let sent = self.intents.get(&number).and_then(Intent::first_left);
+        sent.is_some_and(|sent| self.listed.has_list_since(sent.seq))
+    }
+
+    /// True if more orders are listed than are kept, and one of those could be the intent's.
+    fn is_hidden_by_others(&self, intent: &Intent) -> bool {
+        intent.first_left().is_some_and(|sent| self.listed.is_crowded(intent.key(), sent.seq, None))
     }
 }

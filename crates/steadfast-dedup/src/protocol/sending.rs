@@ -22,7 +22,7 @@ use crate::{
 impl OrderProtocol {
     pub(crate) fn open(&mut self, number: IntentNo, order: Arc<OrderRequest>, name: Option<ext::IntentId>) {
         if let Some(name) = &name {
-            self.rejected.hold(number, name);
+            self.hold_repeat(number, name);
         }
         let intent = Intent::new(order, name, self.time.day(), self.time.aging());
         self.join_line(intent.key(), number);

@@ -5,6 +5,7 @@
 mod gateway;
 mod invariants;
 mod kept;
+mod repeats;
 mod rig;
 
 mod attacks;

@@ -1,0 +1,143 @@
+//! Tests repeats, under the same name, of orders that the service refused.
+
+use std::time::Duration;
+
+use http::Request;
+use serde_json::json;
+use steadfast_call::{Call, ext};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::{
+    gateway::{Body, Place, ReadReply, documented, gw504, http, read},
+    policies::day_with,
+    rig::{ORDER, Rig, Told, order},
+};
+
+const fn s(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+fn named(rig: &Rig, name: &str, form: &str) -> Request<Body> {
+    let mut request = rig.request(name, form);
+    Call::of_mut(request.extensions_mut()).set_intent(ext::IntentId::new(name));
+    request
+}
+
+/// Regression: a list that showed it in a form of its own released the repeat, and a second order left.
+#[tokio::test(start_paused = true)]
+async fn o05_a_refused_name_is_not_sent_again_if_the_order_is_listed_loosely() {
+    let edits: [fn(Place) -> Place; 3] = [
+        |place| place.edit(|record| drop(record.remove("qty"))),
+        |place| place.edit(|record| drop(record.insert("limitPrice".into(), json!("99.5")))),
+        |place| place.edit(|record| drop(record.insert("side".into(), json!("B")))),
+    ];
+    for (n, edit) in edits.into_iter().enumerate() {
+        // A list that is read before the repeat drops the record, because no order in doubt can own it.
+        for listed_before in [true, false] {
+            let rig = Rig::new();
+            assert_eq!(rig.place("z", &order(3)).await, Told::Placed("o1".into()));
+            rig.gateway.will([edit(documented(400).placed())]);
+            assert_eq!(rig.send(named(&rig, "n", ORDER)).await, Told::Answer(400));
+            sleep(s(5)).await;
+            let posts = if listed_before {
+                rig.gateway.will([gw504().placed()]);
+                let other = ORDER.replace("INFY", "TCS");
+                assert_eq!(rig.place("b", &other).await, Told::Recovered("o3".into()));
+                3
+            } else {
+                2
+            };
+            sleep(s(15)).await;
+            let told = rig.send(named(&rig, "n", ORDER)).await;
+            let unresolved = Told::Unresolved("near_match", vec!["o2".into()], 0);
+            assert_eq!((told, rig.gateway.posts()), (unresolved, posts), "{n}, {listed_before}");
+            rig.audit();
+        }
+    }
+}
+
+/// Regression: a hundred orders of others took the room in which it would have been seen.
+#[tokio::test(start_paused = true)]
+async fn o05_a_refused_name_is_not_sent_again_if_strangers_hide_the_order() {
+    let rig = Rig::new();
+    for _ in 0..100 {
+        rig.gateway.foreign(&order(7), |_| {});
+    }
+    assert_eq!(rig.place("z", &order(3)).await, Told::Placed("o101".into()));
+    rig.gateway.will([documented(400).placed().edit(|record| drop(record.remove("qty")))]);
+    assert_eq!(rig.send(named(&rig, "n", ORDER)).await, Told::Answer(400));
+    let told = rig.send(named(&rig, "n", ORDER)).await;
+    let unresolved = Told::Unresolved("near_match", vec!["o102".into()], 0);
+    assert_eq!((told, rig.gateway.posts()), (unresolved, 2));
+}
+
+/// Regression: the next day forgot the order, and its list released the repeat.
+#[tokio::test(start_paused = true)]
+async fn o05_a_refused_name_waits_for_a_list_over_midnight_too() {
+    for shown in [true, false] {
+        let rig = Rig::on(day_with(s(100)));
+        rig.gateway.0.lock().midnight = Some(Instant::now() + s(100));
+        assert_eq!(rig.place("z", &order(3)).await, Told::Placed("o1".into()));
+        sleep(s(97)).await;
+        let refusal = documented(400);
+        rig.gateway.will([if shown { refusal.placed_after(s(8)) } else { refusal }]);
+        assert_eq!(rig.send(named(&rig, "n", ORDER)).await, Told::Answer(400));
+        sleep(s(5)).await;
+        let told = rig.send(named(&rig, "n", ORDER)).await;
+        let expected = match shown {
+            true => (Told::Unresolved("near_match", vec!["o2".into()], 0), 2),
+            false => (Told::Placed("o2".into()), 3),
+        };
+        assert_eq!((told, rig.gateway.posts()), expected);
+    }
+}
+
+/// Regression: the order was forgotten before its name, so that no list could show it.
+#[tokio::test(start_paused = true)]
+async fn o05_a_refused_name_outlives_a_thousand_later_refusals() {
+    let rig = Rig::new();
+    rig.gateway.will([documented(400).placed()]);
+    rig.gateway.will((0..1_001).map(|_| documented(400).answered_after(Duration::ZERO)));
+    assert_eq!(rig.send(named(&rig, "n", ORDER)).await, Told::Answer(400));
+    for other in 0..1_001 {
+        let name = format!("n{other}");
+        assert_eq!(rig.send(named(&rig, &name, &order(3))).await, Told::Answer(400));
+    }
+    sleep(s(15)).await;
+    let told = rig.send(named(&rig, "n", ORDER)).await;
+    assert_eq!((told, rig.gateway.posts()), (Told::Attached("o1".into()), 1_002));
+}
+
+/// Regression: it waited for ever, and so did a shutdown.
+#[tokio::test(start_paused = true)]
+async fn o05_a_repeat_waits_no_longer_than_a_search_for_a_valid_list() {
+    for status in [403, 500] {
+        let rig = Rig::new();
+        rig.gateway.always(read(ReadReply::Http(status)));
+        rig.gateway.will([documented(400)]);
+        assert_eq!(rig.send(named(&rig, "n", ORDER)).await, Told::Answer(400));
+        let start = Instant::now();
+        let told = timeout(s(600), rig.send(named(&rig, "n", ORDER))).await.expect("it ends");
+        assert_eq!((told, rig.gateway.posts()), (Told::Unresolved("unverifiable", vec![], 0), 1));
+        assert!(start.elapsed() <= s(106), "{:?}", start.elapsed());
+        timeout(s(60), rig.tracker.shutdown()).await.expect("so does a shutdown");
+    }
+}
+
+/// Regression: it waited without a bound, while the list was read once a second.
+#[tokio::test(start_paused = true)]
+async fn o05_a_name_refused_before_midnight_and_repeated_after_it_is_in_doubt() {
+    let rig = Rig::on(day_with(s(100)));
+    rig.between.repeats_nothing();
+    assert_eq!(rig.place("z", &order(3)).await, Told::Placed("o1".into()));
+    sleep(s(60)).await;
+    rig.gateway.will([http(429, "Too many requests")]);
+    assert_eq!(rig.send(named(&rig, "n", ORDER)).await, Told::Answer(429));
+    sleep(s(100)).await;
+    let gets = rig.gateway.gets();
+    let told = timeout(s(60), rig.send(named(&rig, "n", ORDER))).await.expect("it ends");
+    assert_eq!((told, rig.gateway.posts()), (Told::Unresolved("epoch_changed", vec![], 0), 2));
+    sleep(s(60)).await;
+    assert!(rig.gateway.gets() - gets < 5, "{}", rig.gateway.gets() - gets);
+    rig.audit();
+}
