@@ -148,6 +148,17 @@ pub enum Event {
     Confirmed(IntentNo),
     /// Replayed: an earlier run found that the answer which named the intent's order proves nothing.
     Disbelieved(IntentNo),
+    /// Replayed: an order of an earlier day ended without certainty. Its name stands for it until a user rules on it.
+    NameKept {
+        /// The intent.
+        intent: IntentNo,
+        /// Its day.
+        day: TradingDay,
+        /// The order.
+        order: Arc<OrderRequest>,
+        /// The caller's own name for it.
+        name: ext::IntentId,
+    },
     /// The journal of earlier runs has been replayed.
     ///
     /// Sends without an answer are in doubt from here on, with the whole time to settle, and are never sent again.

@@ -495,6 +495,14 @@ impl Intent {
         }
     }
 
+    /// True if its name stands for it on later days, too: it is not decided, or only without certainty.
+    pub(crate) fn keeps_name(&self) -> bool {
+        match self.finding() {
+            Some(Finding::Unresolved(unresolved)) => self.name.is_some() && !unresolved.reason.is_absence(),
+            finding => finding.is_none(),
+        }
+    }
+
     /// Returns the order id that its caller was told.
     pub(crate) fn order_id(&self) -> Option<&Arc<str>> {
         match self.finding()? {

@@ -221,9 +221,10 @@ impl Intents {
 
     /// Carries over to the next day.
     ///
-    /// Intents that were decided just now are kept a day longer: their callers may not have asked yet.
+    /// Intents that were decided just now are kept a day longer: their callers may not have asked yet. One without
+    /// certainty keeps its name on all days, until a user rules on it.
     pub(crate) fn begin_day(&mut self, ended: TradingDay) {
-        self.all.retain(|_, intent| intent.finding().is_none() || intent.day() == ended);
+        self.all.retain(|_, intent| intent.day() == ended || intent.keeps_name());
         self.finished.retain(|number| self.all.contains_key(number));
         self.names.retain(|_, number| self.all.contains_key(number));
         self.rejected.clear();

@@ -100,6 +100,7 @@ impl OrderProtocol {
             }
             Event::Confirmed(intent) => self.take_confirmed(intent),
             Event::Disbelieved(intent) => self.disbelieve_again(intent, &mut out),
+            Event::NameKept { intent, day, order, name } => self.keep_name(intent, day, order, name),
             Event::Restarted => self.restart(&mut out),
             Event::LastLook => self.begin_last_look(),
             Event::ReadOpened { read, purpose } => self.open_read(read, purpose),

@@ -106,11 +106,7 @@ impl OrderProtocol {
         let intent = self.intents.get(&number)?;
         // A name of yesterday is free once every clock says that the day is over, unless the order's end is
         // uncertain.
-        let decided = intent.finding().is_some_and(|finding| match finding {
-            Finding::Unresolved(unresolved) => unresolved.reason.is_absence(),
-            _ => true,
-        });
-        let ended = intent.day() != self.time.day() && decided;
+        let ended = intent.day() != self.time.day() && !intent.keeps_name();
         (!ended || self.time.is_midnight_near()).then_some((number, intent.order()))
     }
 

@@ -6,15 +6,18 @@
 
 use std::sync::Arc;
 
+use steadfast_call::ext;
+use steadfast_spec::OrderRequest;
+
 use crate::{
-    numbers::{AttemptNo, IntentNo, Session},
+    numbers::{AttemptNo, IntentNo, Session, TradingDay},
     protocol::{
         attempt::{Attempt, AttemptState},
         event::Effect,
-        intent::{Finding, Phase},
+        intent::{Finding, Intent, Phase},
         listed_orders::Source,
         order_protocol::OrderProtocol,
-        resolution::Reason,
+        resolution::{Reason, Unresolved},
     },
 };
 
@@ -47,6 +50,24 @@ impl OrderProtocol {
         self.listed.adopt(&order_id, number, seen);
         self.finish(number, Finding::Recovered { order_id, status }, out);
         self.resolve(&key, out);
+    }
+
+    /// Takes in an order of an earlier day that ended without certainty: nothing can be learnt about it today, and its
+    /// name is not free.
+    pub(crate) fn keep_name(
+        &mut self,
+        number: IntentNo,
+        day: TradingDay,
+        order: Arc<OrderRequest>,
+        name: ext::IntentId,
+    ) {
+        if self.intents.holder(&name).is_some() {
+            return;
+        }
+        let mut intent = Intent::new(order, Some(name), day, self.time.aging());
+        intent.finish(Finding::Unresolved(Unresolved::new(Reason::EpochChanged, Vec::new())));
+        self.intents.open(number, intent);
+        self.intents.finish(number);
     }
 
     /// Puts every send without an answer in doubt again, for the whole time to settle. No caller waits for it.
@@ -125,7 +146,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        numbers::{ReadNo, TradingDay},
+        numbers::ReadNo,
         protocol::{
             event::{Answer, Event},
             resolution::Verdict,

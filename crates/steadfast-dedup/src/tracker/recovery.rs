@@ -135,6 +135,7 @@ impl Replay {
                     let (account, intent) = (entry.account.clone(), attempt.intent);
                     let order = RecoveredOrder { account, intent, name, order, verdict };
                     let overdue = others.entry(intent).or_insert_with(|| Overdue::new(order));
+                    overdue.day = day;
                     overdue.begin(attempt.index);
                 }
                 Record::Begun { attempt, session, name, order, .. } => {
@@ -196,6 +197,7 @@ impl Replay {
         }
         // The day first: orders lost on the one before are no longer in doubt.
         replay.events.extend((!turned).then_some(Event::DayBegan(today)));
+        replay.events.extend(others.values().filter_map(Overdue::kept_name));
         replay.events.push(Event::Restarted);
         replay.left = others.into_values().map(|overdue| overdue.order).collect();
         replay
@@ -205,6 +207,7 @@ impl Replay {
 /// An undecided order.
 struct Overdue {
     order: RecoveredOrder,
+    day: TradingDay,
     /// Sends that may have placed it.
     standing: BTreeSet<usize>,
     /// Sends that the service says it did not execute (401, 429), and that no list has confirmed.
@@ -213,7 +216,15 @@ struct Overdue {
 
 impl Overdue {
     fn new(order: RecoveredOrder) -> Self {
-        Self { order, standing: BTreeSet::new(), refused: BTreeSet::new() }
+        let day = TradingDay::default();
+        Self { order, day, standing: BTreeSet::new(), refused: BTreeSet::new() }
+    }
+
+    /// Keeps the name that it has.
+    fn kept_name(&self) -> Option<Event> {
+        let RecoveredOrder { intent, name, order, .. } = &self.order;
+        let (intent, day, order) = (*intent, self.day, order.clone());
+        name.clone().map(|name| Event::NameKept { intent, day, order, name })
     }
 
     /// Notes a send. It was begun once a list agreed with the refusals before it.

@@ -206,6 +206,24 @@ async fn o03_a_name_in_doubt_is_sent_on_the_next_day_only_after_a_ruling() {
     assert_eq!(place_anew(&rig, "n", ORDER).await, Told::Placed("o1".into()));
 }
 
+/// Regression: a day without trading in between freed its name, and it was sent again.
+#[tokio::test(start_paused = true)]
+async fn o03_a_name_in_doubt_is_not_free_after_a_weekend() {
+    let clocks = Clockwork::before_midnight(s(3_600));
+    let rig = Rig::on(clocks.settings());
+    rig.gateway.0.lock().always = Some(read(ReadReply::Http(504)));
+    rig.gateway.will([gw504()]);
+    assert!(matches!(place_as(&rig, "n", ORDER).await, Told::Unresolved(..)));
+    for saturday in 1..3 {
+        sleep(s(DAY)).await;
+        assert!(matches!(place_as(&rig, &format!("m{saturday}"), &order(3)).await, Told::Placed(_)));
+    }
+    assert!(matches!(place_as(&rig, "n", ORDER).await, Told::Unresolved(..)));
+    assert_eq!(rig.gateway.posts(), 3);
+    rig.tracker.resolve(None, IntentNo(0), Ruling::NotPlaced).unwrap();
+    assert_eq!(place_anew(&rig, "n", ORDER).await, Told::Placed("o3".into()));
+}
+
 /// The wall clock was wrong when the process began; the first list corrects it.
 #[tokio::test(start_paused = true)]
 async fn o03_a_clock_that_was_a_day_ahead_from_the_start_pins_no_day() {

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use steadfast_call::{BoxError, Call, Failure, Outcome, WallClock, ext, find_cause};
 use steadfast_dedup::{
     AccountMode, Dedup, DedupLayer, GuardedBody, OrderEvent, OrderRefused, OrderTracker, Recover,
-    RecoveredOrder, ResendPolicy, SendGuard, SendGuardLayer, Settings, Verdict,
+    RecoveredOrder, ResendPolicy, Ruling, SendGuard, SendGuardLayer, Settings, Verdict,
     journal::{Disk, Durable, Entry, FileJournal, FileSystem, Journal, JournalError, Log, Record},
     unresolved,
 };
@@ -29,7 +29,7 @@ use steadfast_verify::{
 use tempfile::TempDir;
 use tokio::{
     task::JoinHandle,
-    time::{Instant, sleep},
+    time::{Instant, sleep, timeout},
 };
 use tower::{Layer, Service, ServiceExt};
 
@@ -1010,6 +1010,29 @@ async fn o03_a_journal_two_days_ahead_is_refused() {
     assert!(matches!(find_cause(&*error), Some(OrderRefused::JournalAhead(_))), "{error:?}");
     assert_eq!(Failure::outcome_of(&*error), Outcome::NotSent);
     assert_eq!(world.gateway.posts(), 1);
+}
+
+/// Regression: a process of two days later did not know the name, and sent the order again.
+#[tokio::test(start_paused = true)]
+async fn o03_a_name_in_doubt_is_not_free_to_a_process_of_a_later_day() {
+    let clocks = crate::clocks::Clockwork::before_midnight(s(43_200));
+    let world = World { settings: clocks.settings(), ..World::new() };
+    world.gateway.will([ack().reply(Reply::Hang)]);
+    let process = world.start();
+    assert!(timeout(s(2), process.place_as("n", ORDER)).await.is_err());
+    process.kill();
+    for days in 1..4 {
+        sleep(s(86_400)).await;
+        let process = world.start();
+        let told = process.place_as("n", ORDER).await;
+        assert!(matches!(told, Told::Unresolved("epoch_changed", ..)), "{days}: {told:?}");
+        assert_eq!(world.gateway.posts(), 1);
+        process.kill();
+    }
+    let process = world.start();
+    let left = process.tracker.recovered().unwrap().remove(0);
+    process.tracker.resolve(None, left.intent, Ruling::NotPlaced).unwrap();
+    assert_eq!(process.place_as("n", ORDER).await, Told::Placed("o2".into()));
 }
 
 /// Orders lost before midnight are watched for by the next process, too.
