@@ -88,12 +88,14 @@ impl OrderProtocol {
     }
 
     /// Confirms refusals by a valid list of this session: an order that it lacks and that cannot be late was refused.
-    pub(crate) fn confirm_refusals(&mut self, session: Session, aging: Duration) {
+    ///
+    /// The gateway may have passed it on until the answer.
+    pub(crate) fn confirm_refusals(&mut self, session: Session, start: Duration) {
         let (intents, lateness) = (&self.intents, self.settings.lateness);
-        self.watches.confirm(|number| {
-            intents.get(&number).and_then(Intent::last_refused).is_none_or(|(sent_in, sent)| {
-                sent_in == session && aging >= sent.aging.saturating_add(lateness)
-            })
+        self.watches.confirm(|number, told| {
+            let sent_in = intents.get(&number).and_then(Intent::last_refused);
+            let is_late = told.is_some_and(|told| start < told.saturating_add(lateness));
+            sent_in.is_none_or(|sent_in| sent_in == session && !is_late)
         });
     }
 
@@ -126,7 +128,7 @@ impl OrderProtocol {
         }
         let is_lost = |number: &&IntentNo| {
             let refused = self.intents.get(number).and_then(Intent::last_refused);
-            refused.is_none_or(|(session, _)| session != now && !self.sessions.can_read(session))
+            refused.is_none_or(|session| session != now && !self.sessions.can_read(session))
         };
         let lost: Vec<_> = self.watches.unconfirmed().iter().filter(is_lost).copied().collect();
         for number in lost {
@@ -147,9 +149,10 @@ impl OrderProtocol {
 }
 
 impl Intent {
-    /// Returns its last refused send, and the session of that send.
-    fn last_refused(&self) -> Option<(Session, crate::protocol::attempt::Sent)> {
-        let mut attempts = self.attempts().iter().rev();
-        attempts.find_map(|attempt: &Attempt| Some((attempt.session(), attempt.refused()?)))
+    /// Returns the session of its last refused send.
+    fn last_refused(&self) -> Option<Session> {
+        let mut refused =
+            self.attempts().iter().rev().filter(|attempt: &&Attempt| attempt.refused().is_some());
+        refused.next().map(Attempt::session)
     }
 }

@@ -300,7 +300,7 @@ impl OrderProtocol {
             return false;
         }
         list.complete(start.aging);
-        self.confirm_refusals(session, start.aging);
+        self.confirm_refusals(session, start.at);
         let evidence = if self.rules.evidence_at_start { start.seq } else { completed };
         for number in self.open_numbers() {
             let Some(intent) = self.intents.get_mut(&number) else { continue };

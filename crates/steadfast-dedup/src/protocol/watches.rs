@@ -158,8 +158,9 @@ impl Watches {
     }
 
     /// Drops the refusals that are confirmed.
-    pub(crate) fn confirm(&mut self, is_confirmed: impl Fn(IntentNo) -> bool) {
-        self.unconfirmed.retain(|&number| !is_confirmed(number));
+    pub(crate) fn confirm(&mut self, is_confirmed: impl Fn(IntentNo, Option<Duration>) -> bool) {
+        let since = &self.since;
+        self.unconfirmed.retain(|number| !is_confirmed(*number, since.get(number).copied()));
     }
 
     pub(crate) fn unconfirmed(&self) -> &BTreeSet<IntentNo> {

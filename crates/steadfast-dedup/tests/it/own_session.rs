@@ -163,6 +163,26 @@ async fn o05_a_429_that_no_list_will_ever_confirm_is_told() {
     }
 }
 
+/// Regression: W counted from the send, but the gateway passed the order on when it answered.
+#[tokio::test(start_paused = true)]
+async fn o05_a_429_that_came_late_is_confirmed_only_w_after_its_answer() {
+    let rig = rig();
+    rig.between.repeats_nothing();
+    rig.gateway.will([http(429, "Too many requests").answered_after(s(14)).placed_after(s(24))]);
+    let a = rig.start("a", ORDER);
+    sleep(Duration::from_millis(100)).await;
+    assert!(matches!(rig.place("z", &order(3)).await, Told::Placed(_)));
+    assert_eq!(a.await.unwrap(), Told::Answer(429));
+    sleep(s(4)).await;
+    let gets = rig.gateway.0.lock().gets.clone();
+    assert!(gets.iter().any(|get| get.elapsed() < s(3)), "a list is read W after the send: {gets:?}");
+    rig.between.token(1);
+    rig.gateway.0.lock().dead.push(OLD);
+    assert!(matches!(rig.place("b", &order(75)).await, Told::Placed(_)));
+    sleep(s(40)).await;
+    assert_eq!(reported(&rig), ["unconfirmed", "session_changed"]);
+}
+
 /// The process may end after a shutdown that could read no list.
 #[tokio::test(start_paused = true)]
 async fn o05_a_429_that_a_shutdown_cannot_confirm_is_told() {
