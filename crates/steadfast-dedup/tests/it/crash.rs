@@ -542,6 +542,23 @@ async fn o05_a_refusal_that_could_not_be_verified_is_recovered_after_a_restart()
     assert_eq!(world.gateway.posts(), 2);
 }
 
+/// Regression: it was called in doubt, although the service had refused its repeat for good.
+#[tokio::test(start_paused = true)]
+async fn o05_a_refused_order_whose_repeat_is_refused_for_good_was_not_placed() {
+    let world = World::new();
+    world.gateway.always(read(ReadReply::Http(504)));
+    world.gateway.will([http(429, "Too many requests"), documented(403)]);
+    let process = world.start();
+    assert_eq!(process.place_as("a", ORDER).await, Told::Answer(429));
+    process.kill();
+    world.gateway.0.lock().always = None;
+    let process = world.start();
+    let again = process.place_as("a", ORDER).await;
+    assert_eq!((again, world.gateway.posts()), (Told::Answer(403), 2));
+    let recovered = process.tracker.recovered().unwrap();
+    assert_eq!(recovered.iter().map(|it| &it.verdict).collect::<Vec<_>>(), [&Verdict::NotPlaced]);
+}
+
 /// It was not confirmed before midnight, and no list of the next day can confirm it.
 #[tokio::test(start_paused = true)]
 async fn o05_an_unconfirmed_refusal_of_a_dead_process_is_doubt_after_midnight() {

@@ -105,8 +105,10 @@ impl Account {
     /// Returns how an order of an earlier process stands.
     pub(crate) fn recovered_now(&self, intent: IntentNo) -> Verdict {
         match self.verdict(intent) {
-            // A list has confirmed that the service did not execute it.
-            Verdict::NotPlaced if self.is_refused(intent) => Verdict::NotPlaced,
+            // A list has confirmed that the service did not execute it, or a repeat under its name was refused for good.
+            Verdict::NotPlaced if self.shared.look(|state| state.protocol.was_told_refused(intent)) => {
+                Verdict::NotPlaced
+            }
             // An order that was in doubt and is forgotten may still exist.
             Verdict::NotPlaced => Verdict::Unresolved(Unresolved::new(Reason::EpochChanged, Vec::new())),
             verdict => verdict,
