@@ -116,7 +116,7 @@ struct Entry {
     /// The sessions that list it, since when, and the latest list that did.
     listed: Vec<Listed>,
     acknowledged: Option<(Session, Duration)>,
-    /// The list of ours whose record was compared with the owning intent's order.
+    /// The list of ours whose record was compared with the owning intent's order; position 0 once that is over.
     compared: Option<LogicalTime>,
     /// Which of its legs were listed, one bit each; none if only its identifier is known.
     legs: u16,
@@ -812,8 +812,8 @@ impl ListedOrders {
 
     /// Lets the next list show dropped records without an owner again: an intent needs them now.
     pub(crate) fn show_again(&mut self) {
-        let held: BTreeSet<Arc<str>> =
-            self.fresh.values().flatten().chain(&self.vague).map(|fresh| fresh.order_id.clone()).collect();
+        let kept = self.fresh.values().flatten().chain(&self.vague).chain(&self.strange);
+        let held: BTreeSet<Arc<str>> = kept.map(|fresh| fresh.order_id.clone()).collect();
         for (_, entry) in
             self.entries.iter_mut().filter(|(id, entry)| entry.owner.is_none() && !held.contains(*id))
         {

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use steadfast_call::{Call, ext};
 use steadfast_dedup::{AccountMode, Settings};
 use tokio::time::sleep;
 
 use crate::{
-    gateway::{Place, ack, gw504},
+    gateway::{Place, ack, gw504, http},
     rig::{ORDER, Rig, Told, order},
 };
 
@@ -30,6 +31,25 @@ async fn o09_the_first_order_in_doubt_is_not_sent_again_if_a_strange_one_is_list
     let told = rig.place("a", ORDER).await;
     assert_eq!(told, Told::Unresolved("near_match", vec!["o1".into()], 504));
     assert_eq!(rig.gateway.posts(), 1);
+}
+
+/// Regression: the name of a refused order was repeated, and each stranger was a candidate twice.
+#[tokio::test(start_paused = true)]
+async fn o09_a_strange_order_is_a_candidate_once() {
+    let rig = Rig::new();
+    rig.between.repeats_nothing();
+    rig.gateway.will([lost(true), http(429, "Too many requests")]);
+    let call = rig.start("a", ORDER);
+    sleep(Duration::from_secs(1)).await;
+    let named = || {
+        let mut request = rig.request("n", &ORDER.replace("EQT_INFY", "EQT_SBIN"));
+        Call::of_mut(request.extensions_mut()).set_intent(ext::IntentId::new("n"));
+        request
+    };
+    assert_eq!(rig.send(named()).await, Told::Answer(429));
+    sleep(Duration::from_secs(3)).await;
+    rig.send(named()).await;
+    assert_eq!(call.await.unwrap(), Told::Unresolved("near_match", vec!["o1".into()], 504));
 }
 
 /// A recognised instrument proves nothing about another one.
