@@ -5,7 +5,6 @@
 mod gateway;
 mod invariants;
 mod kept;
-mod repeats;
 mod rig;
 
 mod attacks;
@@ -37,6 +36,7 @@ mod race;
 mod reads;
 mod refusals;
 mod refused;
+mod repeats;
 mod rulings;
 mod spelling;
 mod surplus;
