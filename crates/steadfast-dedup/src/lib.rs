@@ -103,7 +103,7 @@ pub use crate::{
         policy::{AccountMode, Baseline, KeyPolicy, ListShows, OrdersScope, ResendPolicy, VerifyOn},
     },
     tracker::{
-        order_tracker::{OrderTracker, WeakLedger},
+        order_tracker::{OrderTracker, WeakOrderTracker},
         recovery::{Recover, RecoveredOrder, unresolved},
     },
 };

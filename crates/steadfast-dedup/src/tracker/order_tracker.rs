@@ -56,7 +56,7 @@ pub struct OrderTracker {
 /// assert_eq!(seen_from_within.in_doubt(), tracker.in_doubt());
 /// ```
 #[derive(Clone)]
-pub struct WeakLedger {
+pub struct WeakOrderTracker {
     shared: Weak<Shared>,
 }
 
@@ -93,8 +93,8 @@ impl OrderTracker {
 
     /// Returns a reference to the tracker that does not keep it alive.
     #[must_use]
-    pub fn downgrade(&self) -> WeakLedger {
-        WeakLedger { shared: Arc::downgrade(&self.shared) }
+    pub fn downgrade(&self) -> WeakOrderTracker {
+        WeakOrderTracker { shared: Arc::downgrade(&self.shared) }
     }
 
     /// True if the tracker writes a journal.
@@ -138,6 +138,8 @@ impl OrderTracker {
     /// are repeated, and none begins later than the lateness bound plus 5 s, except a second one after a list that
     /// lacks the order. An order that is contradicted is searched for before this returns. If no list has shown or
     /// contradicted it by then, [`AckUnconfirmed`](crate::OrderEvent::AckUnconfirmed) names it.
+    ///
+    /// With a journal, this returns once the journal has written everything; a disk that hangs holds it up.
     ///
     /// After that, late orders are still watched for, as long as a clone of the tracker or a service made of it
     /// exists. When the last of them is dropped, doubts are still decided; then no task is left, and
@@ -184,7 +186,7 @@ impl OrderTracker {
     }
 }
 
-impl WeakLedger {
+impl WeakOrderTracker {
     /// Returns how many orders are in doubt now, in all accounts; 0 if the tracker is gone.
     #[must_use]
     pub fn in_doubt(&self) -> usize {
@@ -204,9 +206,9 @@ impl fmt::Debug for OrderTracker {
     }
 }
 
-impl fmt::Debug for WeakLedger {
+impl fmt::Debug for WeakOrderTracker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WeakLedger").field("in_doubt", &self.in_doubt()).finish_non_exhaustive()
+        f.debug_struct("WeakOrderTracker").field("in_doubt", &self.in_doubt()).finish_non_exhaustive()
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use steadfast_call::ext;
 
-use super::{OrderTracker, WeakLedger};
+use super::{OrderTracker, WeakOrderTracker};
 use crate::{
     numbers::IntentNo,
     protocol::{
@@ -69,7 +69,7 @@ impl OrderTracker {
     }
 }
 
-impl WeakLedger {
+impl WeakOrderTracker {
     /// Returns the event counts of all accounts; zeros if the tracker is gone.
     #[must_use]
     pub fn tally(&self) -> Tally {
