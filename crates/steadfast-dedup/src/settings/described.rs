@@ -10,7 +10,7 @@ impl Settings {
         let resends = match self.resend {
             ResendPolicy::Never => "none".to_owned(),
             ResendPolicy::AtMost(most) => format!(
-                "at most {most}; until {:?} after the call, market orders {:?}",
+                "at most {most}; until {:?} after the first send, market orders {:?}",
                 self.max_resend_age, self.max_resend_age_market
             ),
         };

@@ -36,7 +36,7 @@ Dedup
   gateway's own timeout: 30s
   verification budget: 105s
   verified: every unknown outcome
-  resends: at most 1; until 60s after the call, market orders 20s
+  resends: at most 1; until 60s after the first send, market orders 20s
   after an undocumented 5xx: not resent
   account: nobody else trades on the account
   the list holds: the session's orders
