@@ -39,7 +39,7 @@ impl Error for InDoubt {
     }
 }
 
-/// An order that was refused on this side, before anything was sent.
+/// An order that was refused on this side: this send of it did not leave.
 #[non_exhaustive]
 pub enum OrderRefused {
     /// Its path does not lead to the order list.

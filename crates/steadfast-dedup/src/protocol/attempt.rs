@@ -16,7 +16,7 @@ pub(crate) enum AttemptState {
     Open,
     /// Sent, and not answered.
     InFlight(Sent),
-    /// Proved to have placed nothing: never sent, not executed, or refused.
+    /// It did not leave, or was refused for good while an earlier send stands.
     Void,
     /// Refused without execution, by the service's word, which a list may refute.
     Refused(Sent),

@@ -132,8 +132,8 @@ impl OrderProtocol {
     /// oldest.
     ///
     /// From its first send on, each intent could own every order that appears. If each takes the oldest one, as many
-    /// as possible get one, in any sequence (§2.4 of the design: which twin owns which order is a convention, their
-    /// number is not). The sequence only decides which intent gets none; that should be one that can be sent again.
+    /// as possible get one, in any sequence: which twin owns which order is a convention, their number is not. The
+    /// sequence only decides which intent gets none; that should be one that can be sent again.
     fn next_claim(&self, key: &Key) -> Option<(IntentNo, Claim)> {
         let open = self.open_of(key);
         let claim = |number: IntentNo| Some((number, self.claim_of(key, number)?));

@@ -219,7 +219,7 @@ impl Intent {
         open.map(|found| found.set_state(AttemptState::Void)).is_some()
     }
 
-    /// Takes back the permission to send, because it was not used); false if there was none.
+    /// Takes back the permission to send, because it was not used; false if there was none.
     pub(crate) fn judge_again(&mut self) -> bool {
         match self.phase {
             Phase::Granted => self.phase = Phase::Doubt,
