@@ -60,15 +60,20 @@ async fn o05_a_refused_name_is_not_sent_again_if_the_order_is_listed_loosely() {
 #[tokio::test(start_paused = true)]
 async fn o05_a_refused_name_is_not_sent_again_if_strangers_hide_the_order() {
     let rig = Rig::new();
-    for _ in 0..100 {
+    // A hundred are kept as strange ones, and leave no room for others of the same key.
+    for _ in 0..200 {
         rig.gateway.foreign(&order(7), |_| {});
     }
-    assert_eq!(rig.place("z", &order(3)).await, Told::Placed("o101".into()));
-    rig.gateway.will([documented(400).placed().edit(|record| drop(record.remove("qty")))]);
-    assert_eq!(rig.send(named(&rig, "n", ORDER)).await, Told::Answer(400));
+    assert_eq!(rig.place("z", &order(3)).await, Told::Placed("o201".into()));
+    let refusal = documented(400).placed_after(s(8)).answered_after(s(5));
+    rig.gateway.will([refusal.edit(|record| drop(record.remove("qty"))), gw504().placed()]);
+    // A list is read before its answer: after the answer, the next one shows all records again.
+    let other = ORDER.replace("INFY", "TCS");
+    let (refused, other) = tokio::join!(rig.send(named(&rig, "n", ORDER)), rig.place("b", &other));
+    assert_eq!((refused, other), (Told::Answer(400), Told::Recovered("o203".into())));
     let told = rig.send(named(&rig, "n", ORDER)).await;
-    let unresolved = Told::Unresolved("near_match", vec!["o102".into()], 0);
-    assert_eq!((told, rig.gateway.posts()), (unresolved, 2));
+    let unresolved = Told::Unresolved("near_match", vec!["o202".into()], 0);
+    assert_eq!((told, rig.gateway.posts()), (unresolved, 3));
 }
 
 /// Regression: the next day forgot the order, and its list released the repeat.
