@@ -60,6 +60,7 @@ impl Outcome {
     /// Returns the outcome of the answer with these extensions, if a layer has [set](Sent::set_outcome) one.
     #[must_use]
     pub fn of(extensions: &Extensions) -> Option<&Self> {
+        debug_assert!(extensions.get::<Self>().is_none(), "Sent::set_outcome sets the outcome of an answer");
         Sent::of(extensions).outcome()
     }
 

@@ -407,7 +407,8 @@ mod tests {
         let kind = |status: u16| {
             let status = StatusCode::from_u16(status).unwrap();
             let outcome = steadfast_call::outcome_of(None, status, steadfast_call::Peek::NotRead);
-            let answer = http::Response::builder().status(status).extension(outcome).body(()).unwrap();
+            let mut answer = http::Response::builder().status(status).body(()).unwrap();
+            steadfast_call::ext::Sent::of_mut(answer.extensions_mut()).set_outcome(outcome);
             Error::of_answer(&answer.into_parts().0, None).kind()
         };
         for status in [402, 408, 409, 418, 425] {
