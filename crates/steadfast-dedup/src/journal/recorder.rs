@@ -74,10 +74,10 @@ impl Recorder {
     }
 
     /// Writes those conclusions of `protocol` that must outlive the process.
-    pub(crate) fn effect(&self, effect: &Effect, protocol: &OrderProtocol) {
-        let day = protocol.day();
+    pub(crate) fn effect(&self, effect: &Effect, protocol: &OrderProtocol, day: impl Fn() -> TradingDay) {
         match effect {
             Effect::Seen { session, order_ids, complete } => {
+                let day = day();
                 let mut chunks = order_ids.chunks(IDS).peekable();
                 // A complete list that is empty is news too.
                 if chunks.peek().is_none() {

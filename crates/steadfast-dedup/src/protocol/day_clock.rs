@@ -65,6 +65,15 @@ impl DayClock {
         self.day
     }
 
+    /// Returns the latest day that it may be: a wall clock that is ahead may be right, unless the service's clock says
+    /// otherwise.
+    pub(crate) fn latest(&self, now: Reading) -> TradingDay {
+        match self.dated {
+            Some(_) => self.day,
+            None => self.day.max(TradingDay(now.wall.div_euclid(DAY))),
+        }
+    }
+
     /// Sets a lower bound for the day: an earlier process has written it down.
     pub(crate) fn at_least(&mut self, day: TradingDay) {
         self.written = day;
@@ -235,6 +244,16 @@ mod tests {
         day.read(at(NOON + DAY, 0));
         day.read(at(NOON + DAY + 12 * HOUR, 12 * HOUR));
         assert_eq!(day.day(), TradingDay(11));
+    }
+
+    #[test]
+    fn a_clock_that_was_set_ahead_may_be_right_until_a_date_denies_it() {
+        let mut day = noon();
+        let ahead = at(NOON + DAY, 0);
+        day.read(ahead);
+        assert_eq!((day.day(), day.latest(ahead)), (TradingDay(10), TradingDay(11)));
+        day.date(ahead, NOON, 80);
+        assert_eq!((day.day(), day.latest(ahead)), (TradingDay(10), TradingDay(10)));
     }
 
     #[test]

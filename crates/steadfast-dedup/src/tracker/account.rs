@@ -366,7 +366,7 @@ impl Account {
         let (result, aftermath) = self.shared.enter(|state, now, effects| {
             let result = action(state, now, effects);
             state.let_go_of_tokens(now, effects);
-            self.note_effects(&state.protocol, effects.as_slice());
+            self.note_effects(state, effects.as_slice());
             result
         });
         // Outside the lock: a log subscriber may ask the tracker.

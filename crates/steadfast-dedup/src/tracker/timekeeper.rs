@@ -146,6 +146,14 @@ impl Timekeeper {
         self.day.left(settings.reading(&self.start, &settings.moment()))
     }
 
+    /// Returns the day for the journal: the latest that it may be.
+    ///
+    /// If the machine's clock was behind when the process began, and was set right since, the next process begins with
+    /// the right day. It must not take these orders for those of the day before, whose names are free.
+    pub(crate) fn latest_day(&self, settings: &Settings) -> TradingDay {
+        self.day.latest(settings.reading(&self.start, &settings.moment()))
+    }
+
     /// Returns the current day without reading any clock.
     pub(crate) fn today(&self) -> TradingDay {
         self.day.day()

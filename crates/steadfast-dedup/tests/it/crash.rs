@@ -1138,6 +1138,24 @@ async fn o03_a_clock_set_right_after_a_restart_frees_no_name() {
     assert_eq!(world.gateway.posts(), 1);
 }
 
+/// Regression: the machine's clock was behind when a process began, and no answer told the date. The next process took its
+/// orders for those of a day before, and sent a placed one again.
+#[tokio::test(start_paused = true)]
+async fn o03_a_name_of_a_process_that_began_days_behind_is_not_free() {
+    for days in [1, 3] {
+        let clocks = crate::clocks::Clockwork::before_midnight(s(43_200));
+        clocks.set_wall(-days * 86_400);
+        let world = World { settings: clocks.settings(), ..World::new() };
+        let process = world.start();
+        clocks.set_wall(0);
+        assert_eq!(process.place_as("n", ORDER).await, Told::Placed("o1".into()));
+        process.kill();
+        let process = world.start();
+        assert_eq!(process.place_as("n", ORDER).await, Told::Attached("o1".into()), "{days}");
+        assert_eq!(world.gateway.posts(), 1);
+    }
+}
+
 /// An order acknowledged today is not taken for another's late order when the day is corrected to today.
 #[tokio::test(start_paused = true)]
 async fn o03_a_corrected_day_keeps_the_orders_that_have_owners() {

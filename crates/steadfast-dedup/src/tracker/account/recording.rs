@@ -19,7 +19,10 @@ use crate::{
         order_protocol::OrderProtocol,
         resolution::{Reason, Unresolved, Verdict},
     },
-    tracker::recovery::{RecoveredOrder, Replay},
+    tracker::{
+        recovery::{RecoveredOrder, Replay},
+        shared_protocol::State,
+    },
 };
 
 /// How long a caller waits for a found order to be durable.
@@ -69,7 +72,7 @@ impl Account {
             effects.extend(state.protocol.step(now, Event::Begun { attempt, session }));
             let durable = self.recorder.as_ref().and_then(|recorder| {
                 let (name, order) = state.protocol.asked(intent)?;
-                Some(recorder.begun(attempt, session, state.protocol.day(), name, order))
+                Some(recorder.begun(attempt, session, state.time.latest_day(&self.settings), name, order))
             });
             Some((attempt, durable))
         })
@@ -133,15 +136,16 @@ impl Account {
         event
     }
 
-    pub(super) fn note_effects(&self, protocol: &OrderProtocol, effects: &[Effect]) {
+    pub(super) fn note_effects(&self, state: &State, effects: &[Effect]) {
         let Some(recorder) = &self.recorder else { return };
+        let protocol = &state.protocol;
         // Lists seen on a day on which no order may leave tell nothing about that day.
         let is_void = self.settings.refuse_disputed_day && self.is_disputed(protocol);
         for effect in effects {
             if is_void && matches!(effect, Effect::Seen { .. }) {
                 continue;
             }
-            recorder.effect(effect, protocol);
+            recorder.effect(effect, protocol, || state.time.latest_day(&self.settings));
         }
     }
 }
