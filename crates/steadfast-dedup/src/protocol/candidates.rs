@@ -50,12 +50,24 @@ impl OrderProtocol {
     /// In an exclusive account no one else has placed them. Once a list has shown this instrument under its name,
     /// other names are other instruments. The flag says whether there were more than are kept.
     fn strangers<'a>(&'a self, intent: &'a Intent) -> (impl Iterator<Item = &'a Fresh> + 'a, bool) {
-        let sent = intent.first_sent().map(|sent| sent.seq);
+        let sent = intent.first_left().map(|sent| sent.seq);
         let matters = sent.is_some()
             && self.settings.account_mode == AccountMode::Exclusive
             && !self.listed.recognises(&intent.order().sym_id().folded());
         let (strangers, more) = self.listed.strange(sent.unwrap_or_default());
         (strangers.filter(move |_| matters), more && matters)
+    }
+
+    /// Returns listed orders that may be one that was refused, in the list of any session and in any form.
+    ///
+    /// An equal order lost in that session may be it too: a session's list may show orders of earlier sessions.
+    pub(crate) fn shown_as<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
+        self.intent_strict(intent).chain(self.near(intent)).chain(self.strangers(intent).0)
+    }
+
+    /// True if more orders of other names are listed than are kept, and one of those could be the intent's.
+    pub(crate) fn has_more_strangers(&self, intent: &Intent) -> bool {
+        self.strangers(intent).1
     }
 
     /// True if more orders are listed than are kept, and one of those could be the intent's.

@@ -132,14 +132,10 @@ impl OrderProtocol {
 
     /// True if no list known so far shows an order that was refused.
     pub(crate) fn stays_refused(&self, intent: &Intent) -> bool {
-        intent.day() == self.time.day() && self.shown_as(intent).next().is_none() && !self.is_disputed(intent)
-    }
-
-    /// Returns listed orders that may be one that was refused, in the list of any session.
-    ///
-    /// An equal order lost in that session may be it too: a session's list may show orders of earlier sessions.
-    pub(crate) fn shown_as<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
-        self.intent_strict(intent).chain(self.near(intent))
+        intent.day() == self.time.day()
+            && self.shown_as(intent).next().is_none()
+            && !self.has_more_strangers(intent)
+            && !self.is_disputed(intent)
     }
 
     /// Returns the orders of a key whose callers were told of a refusal.
@@ -172,7 +168,10 @@ impl OrderProtocol {
             self.intents.get(number).is_some_and(|intent| {
                 // An awaited answer may give the listed order to another intent.
                 let its = |fresh: &Fresh| !self.may_be_answered_yet(key, *number, fresh.first_seen);
-                intent.key() == key && (self.is_disputed(intent) || self.shown_as(intent).any(its))
+                intent.key() == key
+                    && (self.is_disputed(intent)
+                        || self.has_more_strangers(intent)
+                        || self.shown_as(intent).any(its))
             })
         };
         let refuted: Vec<_> = self.intents.refused().iter().copied().filter(refuted).collect();

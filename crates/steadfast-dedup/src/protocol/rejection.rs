@@ -104,6 +104,7 @@ impl OrderProtocol {
 
     /// True if more orders are listed than are kept, and one of those could be the intent's.
     fn is_hidden_by_others(&self, intent: &Intent) -> bool {
-        intent.first_left().is_some_and(|sent| self.listed.is_crowded(intent.key(), sent.seq, None))
+        self.has_more_strangers(intent)
+            || intent.first_left().is_some_and(|sent| self.listed.is_crowded(intent.key(), sent.seq, None))
     }
 }

@@ -544,6 +544,25 @@ async fn o05_a_name_refused_for_good_is_sent_again_only_after_a_list_beyond_the_
     }
 }
 
+/// Regression: a list that spells the instrument in its own way showed the order, which was sent again all the same.
+#[tokio::test(start_paused = true)]
+async fn o09_a_refused_order_under_another_name_is_not_sent_again() {
+    let alias = |record: &mut serde_json::Map<_, _>| drop(record.insert("symId".into(), "NSE:INFY".into()));
+    for refusal in [http(401, "Unauthorized"), http(429, "Too many requests"), documented(403)] {
+        let rig = Rig::new();
+        rig.gateway.will([refusal.placed().edit(alias)]);
+        let named = || {
+            let mut request = rig.request("a", ORDER);
+            Call::of_mut(request.extensions_mut()).set_intent(ext::IntentId::new("n"));
+            request
+        };
+        let told = rig.send(named()).await;
+        let again = rig.send(named()).await;
+        assert!(matches!(again, Told::Unresolved("near_match", ..)), "{told:?} {again:?}");
+        assert_eq!(rig.gateway.posts(), 1, "{told:?}");
+    }
+}
+
 /// Lists may lag for as long as the bound, but the check behind a believed refusal came after one second.
 #[tokio::test(start_paused = true)]
 async fn o05_a_refused_order_that_is_late_is_reported_within_the_bound_and_five_seconds() {
