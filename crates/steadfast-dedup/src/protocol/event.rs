@@ -292,6 +292,9 @@ pub enum OrderEvent {
     /// order's login session is over, its token is not accepted any more, and lists of other sessions do not show the
     /// order.
     ///
+    /// Also, an order was refused for good, and a list shows one in another form that may be it:
+    /// [`Unresolved`](Self::Unresolved) follows with its identifier.
+    ///
     /// The order may be placed: look for it. If its session is over, [`Unresolved`](Self::Unresolved) follows, which
     /// a later call with its name gets as well. This is not reported if a list of its session lacked the order once
     /// it could not be late any more. Where lists show [all orders of the account](crate::OrdersScope::Account), the

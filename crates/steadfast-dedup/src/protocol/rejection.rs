@@ -13,8 +13,8 @@ use steadfast_call::ext;
 use crate::{
     numbers::{IntentNo, LogicalTime},
     protocol::{
-        event::Effect,
-        intent::Intent,
+        event::{Effect, OrderEvent},
+        intent::{Finding, Intent},
         key::Key,
         keys::KeyIntents,
         order_protocol::OrderProtocol,
@@ -79,6 +79,7 @@ impl OrderProtocol {
             if let Some(order_id) = shown {
                 // A repeat gets an order in doubt.
                 self.hold_name(number, &order_id, out);
+                self.report_doubted(number, out);
             } else if rejected.is_some_and(|it| self.is_hidden_by_others(it)) {
                 // The next list may find room for it.
                 hidden.insert(number);
@@ -86,6 +87,17 @@ impl OrderProtocol {
         }
         let released = self.rejected.confirm(start, lateness, &hidden);
         out.extend(released.into_iter().map(Effect::Decided));
+    }
+
+    /// Reports an order that was told to be refused, and may be one that a list shows in another form.
+    fn report_doubted(&self, number: IntentNo, out: &mut Vec<Effect>) {
+        let Some(intent) = self.intents.get(&number) else { return };
+        let Some(Finding::Unresolved(unresolved)) = intent.finding() else { return };
+        let name = intent.name().cloned();
+        out.extend([
+            Effect::Report(OrderEvent::RefusalUnconfirmed { intent: number, name: name.clone() }),
+            Effect::Report(OrderEvent::Unresolved { intent: number, name, unresolved: unresolved.clone() }),
+        ]);
     }
 
     /// Ends the waits for which no list came in time: the refused orders may exist, and their names stand for them.

@@ -563,6 +563,24 @@ async fn o09_a_refused_order_under_another_name_is_not_sent_again() {
     }
 }
 
+/// Regression: a list showed the order without its quantity, and a user who ran once was told of the refusal alone.
+#[tokio::test(start_paused = true)]
+async fn o05_an_order_refused_for_good_that_may_be_listed_is_reported() {
+    let rig = Rig::new();
+    rig.gateway.will([documented(403).placed().edit(|record| drop(record.remove("qty")))]);
+    let mut request = rig.request("a", ORDER);
+    Call::of_mut(request.extensions_mut()).set_intent(ext::IntentId::new("n"));
+    assert_eq!(rig.send(request).await, Told::Answer(403));
+    rig.tracker.shutdown().await;
+    let told = rig.events().into_iter().filter(|event| match event {
+        OrderEvent::RefusalUnconfirmed { .. } => true,
+        OrderEvent::Unresolved { unresolved, .. } => unresolved.candidates == ["o1"],
+        _ => false,
+    });
+    assert_eq!(told.count(), 2, "{:?}", rig.events());
+    assert_eq!(rig.gateway.posts(), 1);
+}
+
 /// Lists may lag for as long as the bound, but the check behind a believed refusal came after one second.
 #[tokio::test(start_paused = true)]
 async fn o05_a_refused_order_that_is_late_is_reported_within_the_bound_and_five_seconds() {
