@@ -1147,12 +1147,14 @@ async fn o03_a_name_of_a_process_that_began_days_behind_is_not_free() {
         clocks.set_wall(-days * 86_400);
         let world = World { settings: clocks.settings(), ..World::new() };
         let process = world.start();
+        // The clocks are read from the first order on.
+        assert_eq!(process.place_as("m", &order(5)).await, Told::Placed("o1".into()));
         clocks.set_wall(0);
-        assert_eq!(process.place_as("n", ORDER).await, Told::Placed("o1".into()));
+        assert_eq!(process.place_as("n", ORDER).await, Told::Placed("o2".into()));
         process.kill();
         let process = world.start();
-        assert_eq!(process.place_as("n", ORDER).await, Told::Attached("o1".into()), "{days}");
-        assert_eq!(world.gateway.posts(), 1);
+        assert_eq!(process.place_as("n", ORDER).await, Told::Attached("o2".into()), "{days}");
+        assert_eq!(world.gateway.posts(), 2);
     }
 }
 
