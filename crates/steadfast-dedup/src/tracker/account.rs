@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 
 use http::{HeaderValue, Request};
 use steadfast_call::{Outcome, ext};
@@ -272,25 +272,29 @@ impl Account {
     }
 
     /// Waits until the call that sends an intent has something to do.
-    pub(crate) async fn decided(&self, intent: IntentNo) -> Verdict {
+    pub(crate) async fn decided(self: &Arc<Self>, intent: IntentNo) -> Verdict {
         self.verdict_when(intent, |verdict| *verdict != Verdict::Pending).await
     }
 
     /// Waits until an intent that another call sends is decided for good.
-    pub(crate) async fn ended(&self, intent: IntentNo) -> Verdict {
+    pub(crate) async fn ended(self: &Arc<Self>, intent: IntentNo) -> Verdict {
         self.verdict_when(intent, |verdict| !matches!(verdict, Verdict::Pending | Verdict::Resend)).await
     }
 
-    async fn verdict_when(&self, intent: IntentNo, wanted: impl Fn(&Verdict) -> bool + Unpin) -> Verdict {
+    async fn verdict_when(
+        self: &Arc<Self>,
+        intent: IntentNo,
+        wanted: impl Fn(&Verdict) -> bool + Unpin,
+    ) -> Verdict {
         let about = About::Intent(intent);
-        self.shared.wait(about, |state| Some(state.protocol.verdict(intent)).filter(&wanted)).await
+        self.wait(about, |state| Some(state.protocol.verdict(intent)).filter(&wanted)).await
     }
 
     /// Waits while an equal order of a gone caller is in doubt, at most for the [twin
     /// hold](crate::Settings::duplicate_hold).
     ///
     /// Such a call is most likely a repetition by hand.
-    pub(crate) async fn orphaned_twin(&self, order: &OrderRequest) -> Result<(), OrderRefused> {
+    pub(crate) async fn orphaned_twin(self: &Arc<Self>, order: &OrderRequest) -> Result<(), OrderRefused> {
         let twin = || self.shared.look(|state| state.protocol.orphaned_twin(order));
         let Some(mut found) = twin() else { return Ok(()) };
         let all_ended = async {
@@ -353,8 +357,21 @@ impl Account {
         self.shared.disown();
     }
 
-    async fn until(&self, done: impl Fn(&OrderProtocol) -> bool + Unpin) {
-        self.shared.wait(About::Change, |state| done(&state.protocol).then_some(())).await;
+    async fn until(self: &Arc<Self>, done: impl Fn(&OrderProtocol) -> bool + Unpin) {
+        self.wait(About::Change, |state| done(&state.protocol).then_some(())).await;
+    }
+
+    /// Waits as [`SharedProtocol::wait`], and goes on with the reads on this runtime if the one that they ran on ends.
+    async fn wait<T>(self: &Arc<Self>, about: About, look: impl FnMut(&mut State) -> Option<T> + Unpin) -> T {
+        let mut wait = self.shared.wait(about, look);
+        std::future::poll_fn(|cx| {
+            let found = Pin::new(&mut wait).poll(cx);
+            if found.is_pending() && self.shared.lacks_poller() {
+                self.go_on_reading();
+            }
+            found
+        })
+        .await
     }
 
     fn step(self: &Arc<Self>, event: Event) {

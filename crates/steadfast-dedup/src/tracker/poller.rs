@@ -284,9 +284,9 @@ impl Drop for Running {
         if self.stage == Stage::Ended {
             return;
         }
-        self.account.poller_gone();
-        // After a panic of the service, this step starts a new poller. A runtime that shuts down takes
-        // no new task: there the next order starts one, on its own runtime.
+        self.account.poller_dropped();
+        // After a panic of the service, this step starts a new poller. A runtime that shuts down takes no new task:
+        // there a call that waits on another runtime starts one, or the next order.
         if self.stage == Stage::Working && std::thread::panicking() {
             self.account.tick();
         }

@@ -217,9 +217,25 @@ impl SharedProtocol {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Notes that the poller is gone, with or without work left.
+    /// Notes that the poller could not be started.
     pub(crate) fn poller_gone(&self) {
         self.state.lock().poller = Poller::Absent;
+    }
+
+    /// Notes that the poller was dropped with work left, and wakes all who wait: one of them may be on a runtime that can
+    /// start the next.
+    pub(crate) fn poller_dropped(&self) {
+        let mut state = self.state.lock();
+        state.poller = Poller::Absent;
+        let woken = std::mem::take(&mut state.waiting);
+        drop(state);
+        woken.into_values().for_each(Waker::wake);
+    }
+
+    /// True if there is work for a poller, and none.
+    pub(crate) fn lacks_poller(&self) -> bool {
+        let state = self.state.lock();
+        matches!(state.poller, Poller::Absent) && state.can_poll && state.next_wake().is_some()
     }
 
     /// Waits until `look` finds something; it is asked again after each step about this subject.

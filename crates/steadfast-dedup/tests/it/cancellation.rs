@@ -314,6 +314,26 @@ fn a_shutdown_on_another_runtime_continues_the_reads() {
     });
 }
 
+/// Regression: the runtime that read the list ended while a shutdown waited on another one, which waited for ever.
+#[test]
+fn a_shutdown_goes_on_reading_if_the_other_runtime_ends() {
+    let first = runtime();
+    let rig = first.block_on(async {
+        let rig = Rig::new();
+        rig.gateway.will([gw504().placed_after(s(8))]);
+        drop(rig.start("a", ORDER));
+        sleep(s(1)).await;
+        rig
+    });
+    runtime().block_on(async {
+        let mut shutdown = std::pin::pin!(rig.tracker.shutdown());
+        assert!(tokio::time::timeout(s(2), &mut shutdown).await.is_err(), "the other runtime has the poller");
+        first.shutdown_background();
+        tokio::time::timeout(s(600), shutdown).await.expect("it is looked for");
+        assert_eq!((rig.gateway.posts(), rig.tracker.in_doubt()), (1, 0));
+    });
+}
+
 #[tokio::test(start_paused = true)]
 async fn other_traffic_passes_untouched() {
     let gateway = Gateway::default();

@@ -57,8 +57,8 @@ impl Account {
     }
 
     /// Waits until an intent has its turn among others of its instrument and side.
-    pub(crate) async fn turn(&self, intent: IntentNo) {
+    pub(crate) async fn turn(self: &Arc<Self>, intent: IntentNo) {
         let about = About::Intent(intent);
-        self.shared.wait(about, |state| state.protocol.has_turn(intent).then_some(())).await;
+        self.wait(about, |state| state.protocol.has_turn(intent).then_some(())).await;
     }
 }

@@ -41,7 +41,7 @@ impl Account {
     /// on without their callers.
     pub(super) async fn quiet(self: &Arc<Self>) {
         loop {
-            let quiet = self.shared.wait(About::Change, |state| state.is_quiet().then_some(()));
+            let quiet = self.wait(About::Change, |state| state.is_quiet().then_some(()));
             if self.within(POLLED_WITHIN, quiet).await.is_some() {
                 return;
             }

@@ -39,9 +39,9 @@ impl Account {
         self.shared.sleep_until(at).await;
     }
 
-    /// Notes that the poller was dropped. The next step of any kind starts another one.
-    pub(crate) fn poller_gone(&self) {
-        self.shared.poller_gone();
+    /// Notes that the poller was dropped. The next step of any kind starts another one, and so does anyone who waits.
+    pub(crate) fn poller_dropped(&self) {
+        self.shared.poller_dropped();
     }
 
     /// Opens a read; returns its lane, and its token if that is not the current one.
@@ -75,7 +75,7 @@ impl Account {
     }
 
     /// Waits until a read is [overtaken](crate::OrderProtocol::is_overtaken).
-    pub(crate) async fn overtaken(&self, read: ReadNo) {
+    pub(crate) async fn overtaken(self: &Arc<Self>, read: ReadNo) {
         self.until(|protocol| protocol.is_overtaken(read)).await;
     }
 

@@ -100,7 +100,7 @@ impl Account {
     }
 
     /// Waits until an order of an earlier process is decided.
-    pub(crate) async fn recovered(&self, intent: IntentNo) -> Verdict {
+    pub(crate) async fn recovered(self: &Arc<Self>, intent: IntentNo) -> Verdict {
         self.until(|protocol| !matches!(protocol.verdict(intent), Verdict::Pending | Verdict::Resend)).await;
         self.recovered_now(intent)
     }
