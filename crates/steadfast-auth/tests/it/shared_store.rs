@@ -348,21 +348,21 @@ async fn logins_answered_with_429_wait_longer_and_longer_over_all_processes() {
     let clock = Clock::new();
     let logins = Script::new(&clock, [Answer::Status(429)]);
     let source = |password: &str| with_key(directory.path(), &clock, &logins, "key-a", password);
-    // A supervisor restarts the program for three hours.
-    for _ in 0..3 * 360 {
+    // A supervisor restarts the program for an hour.
+    for _ in 0..360 {
         let error = source("p").login().await.unwrap_err();
         assert_eq!(error.kind(), AuthErrorKind::Unavailable);
         assert!(error.ready_at().is_some_and(|at| at <= Instant::now() + secs(300)), "no latch");
         tokio::time::sleep(secs(10)).await;
     }
-    // Twelve an hour; half minutes would make 360.
-    assert!((36..=45).contains(&logins.count()), "{}", logins.count());
+    // Twelve an hour in the end; half minutes would make 120.
+    assert!((12..=24).contains(&logins.count()), "{}", logins.count());
     let said = format!("{:?}", source("p").login().await.unwrap_err());
     assert!(said.contains("logins in a row were answered with 429; the next may leave at"), "{said}");
 
     // Nothing of it counts as a wrong password, and the wait is over five minutes after the last.
     let summary = summary_in(directory.path()).await;
-    assert!(summary.throttled > 30 && summary.next_login_at.is_some());
+    assert!(summary.throttled > 10 && summary.next_login_at.is_some());
     assert_eq!((summary.failures, summary.failures_of_credentials, summary.unknown), (0, 0, 0));
     assert!(!summary.latched);
     logins.answer_with([Answer::Token("one")]);
