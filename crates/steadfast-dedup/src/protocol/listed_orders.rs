@@ -133,6 +133,8 @@ struct Entry {
     /// As in [`Fresh`], which may be dropped meanwhile.
     flagged: bool,
     late: bool,
+    /// Whether it has an event of its own, and was not only named as a candidate.
+    reported: bool,
 }
 
 impl Entry {
@@ -151,6 +153,7 @@ impl Entry {
             told: None,
             missed: None,
             flagged: false,
+            reported: false,
             late: false,
         }
     }
@@ -773,10 +776,12 @@ impl ListedOrders {
         }
     }
 
-    /// Lets reported candidates be reported again: the order that they may have been is resolved.
+    /// Lets candidates be reported: the order that they may have been is resolved.
     ///
     /// The next list shows those again that were dropped meanwhile.
-    pub(crate) fn unflag_all(&mut self, order_ids: &BTreeSet<Arc<str>>) {
+    pub(crate) fn unflag_all(&mut self, candidates: &BTreeSet<Arc<str>>) {
+        let reported = |id: &Arc<str>| self.entries.get(id).is_some_and(|entry| entry.reported);
+        let order_ids: BTreeSet<_> = candidates.iter().filter(|id| !reported(id)).cloned().collect();
         let mut dropped = order_ids.clone();
         for fresh in self.fresh.values_mut().flatten().chain(&mut self.vague) {
             if order_ids.contains(&fresh.order_id) && !fresh.late {
@@ -784,7 +789,7 @@ impl ListedOrders {
             }
             dropped.remove(&fresh.order_id);
         }
-        for order_id in order_ids {
+        for order_id in &order_ids {
             let entry = self.entries.get_mut(order_id);
             if let Some(entry) = entry.filter(|entry| entry.owner.is_none() && !entry.late) {
                 entry.flagged = false;
@@ -795,10 +800,11 @@ impl ListedOrders {
         }
     }
 
+    /// Marks an order as reported by an event of its own.
     pub(crate) fn flag(&mut self, order_id: &str) {
         self.mark(order_id, Fresh::flag);
         if let Some(entry) = self.entries.get_mut(order_id) {
-            entry.flagged = true;
+            (entry.flagged, entry.reported) = (true, true);
         }
     }
 
