@@ -327,7 +327,6 @@ impl Account {
     /// read for orders that it does not show yet.
     pub(crate) async fn begin_last_look(self: &Arc<Self>) {
         if self.has_path() {
-            self.go_on_reading();
             self.quiet().await;
             self.step(Event::LastLook);
         }
@@ -336,14 +335,8 @@ impl Account {
     /// Waits until those reads are over. Orders that they contradict are searched for, too.
     pub(crate) async fn end_last_look(self: &Arc<Self>) {
         if self.has_path() {
-            self.go_on_reading();
             self.until(|protocol| !protocol.awaits_last_look() && protocol.in_doubt() == 0).await;
         }
-    }
-
-    /// Starts the reads that are due on this runtime, if the one that they ran on has ended.
-    fn go_on_reading(self: &Arc<Self>) {
-        self.step(Event::Tick);
     }
 
     /// True once a request has shown the path to the list. Before that nothing was sent, and doubts of an earlier
@@ -367,7 +360,7 @@ impl Account {
         std::future::poll_fn(|cx| {
             let found = Pin::new(&mut wait).poll(cx);
             if found.is_pending() && self.shared.lacks_poller() {
-                self.go_on_reading();
+                self.step(Event::Tick);
             }
             found
         })
