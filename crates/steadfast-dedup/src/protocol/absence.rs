@@ -17,7 +17,6 @@ use crate::{
         event::{Effect, OrderEvent},
         fidelity::ListFidelity,
         intent::{Finding, Intent, Phase},
-        keys::KeyIntents,
         order_protocol::OrderProtocol,
         resolution::Reason,
     },
@@ -40,8 +39,7 @@ impl OrderProtocol {
         if !self.intents.has_endless() {
             return false;
         }
-        let finished = self.keys.get(intent.key()).into_iter().flat_map(KeyIntents::finished);
-        finished.filter_map(|number| self.intents.get(number)).any(|twin| {
+        self.finished_of(intent.key()).any(|(_, twin)| {
             let endless = |attempt: &Attempt| {
                 matches!(attempt.state(), AttemptState::Doubt { never: Some(Never::Opaque), .. })
             };

@@ -273,6 +273,12 @@ impl OrderProtocol {
         live.iter().filter_map(|&number| self.intents.get(&number).map(|intent| (number, intent)))
     }
 
+    /// Returns the decided intents of a key.
+    pub(crate) fn finished_of(&self, key: &Key) -> impl Iterator<Item = (IntentNo, &Intent)> {
+        let finished = self.keys.get(key).into_iter().flat_map(KeyIntents::finished);
+        finished.filter_map(|&number| Some((number, self.intents.get(&number)?)))
+    }
+
     /// Returns the intents of a key that are searched for, in the order of their first sends.
     fn open_of(&self, key: &Key) -> Vec<IntentNo> {
         let open = self.live_of(key).filter(|(_, intent)| intent.is_open());

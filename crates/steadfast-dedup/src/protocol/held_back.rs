@@ -92,18 +92,19 @@ impl OrderProtocol {
     /// Once that order is resolved, they are reported again, as what they are then.
     pub(crate) fn candidates_of_it_alone(&self, number: IntentNo) -> BTreeSet<Arc<str>> {
         let Some(intent) = self.intents.get(&number) else { return BTreeSet::new() };
-        let finished = self.keys.get(intent.key()).into_iter().flat_map(|book| book.finished());
-        let others: Vec<_> =
-            finished.filter(|&&other| other != number).filter_map(|other| self.intents.get(other)).collect();
+        let others: Vec<_> = self
+            .finished_of(intent.key())
+            .filter(|(other, _)| *other != number)
+            .map(|(_, other)| other)
+            .collect();
         let candidates = intent.told_candidates().iter().map(|id| Arc::from(id.as_str()));
         candidates.filter(|id: &Arc<str>| !others.iter().any(|other| other.was_told_of(id))).collect()
     }
 
     /// Returns the acknowledged orders of a key that no list has shown or contradicted.
     fn unconfirmed_of(&self, key: &Key) -> impl Iterator<Item = (IntentNo, &Intent, Unconfirmed)> {
-        let finished = self.keys.get(key).into_iter().flat_map(|book| book.finished());
-        finished.filter_map(|&number| {
-            let intent = self.intents.get(&number).filter(|intent| intent.day() == self.time.day())?;
+        let today = self.finished_of(key).filter(|(_, intent)| intent.day() == self.time.day());
+        today.filter_map(|(number, intent)| {
             Some((number, intent, self.listed.unconfirmed(intent.order_id()?)?))
         })
     }

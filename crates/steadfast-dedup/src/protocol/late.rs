@@ -109,15 +109,12 @@ impl OrderProtocol {
     ///
     /// Each of them may own a later order as well, but only the earlier ones may own one that was listed before.
     pub(crate) fn late_owner(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
-        let finished = self.keys.get(key)?.finished().iter().copied();
-        let eligible = finished.filter_map(|number| Some((number, self.intents.get(&number)?))).filter(
-            |(number, intent)| {
-                (intent.day() == self.time.day() || self.may_be_overnight(*number, intent, fresh))
-                    && !intent.is_ruled_out(&fresh.order_id)
-                    && intent.could_own(fresh.first_seen)
-                    && matcher::strict(&fresh.record, intent.order())
-            },
-        );
+        let eligible = self.finished_of(key).filter(|(number, intent)| {
+            (intent.day() == self.time.day() || self.may_be_overnight(*number, intent, fresh))
+                && !intent.is_ruled_out(&fresh.order_id)
+                && intent.could_own(fresh.first_seen)
+                && matcher::strict(&fresh.record, intent.order())
+        });
         let likeliest =
             eligible.min_by_key(|(number, intent)| (likely_owner(intent, fresh), Reverse(*number)));
         likeliest.map(|(number, _)| number).or_else(|| self.absent_owner(key, fresh, matcher::loose))
@@ -135,17 +132,14 @@ impl OrderProtocol {
         if self.settings.account_mode != AccountMode::Exclusive {
             return None;
         }
-        let finished = self.keys.get(key)?.finished().iter().copied();
-        let mut absent = finished.filter(|number| {
-            self.intents.get(number).is_some_and(|intent| {
-                intent.day() == self.time.day()
-                    && intent.was_told_absent()
-                    && !intent.was_told_of(&fresh.order_id)
-                    && intent.could_own(fresh.first_seen)
-                    && is_like(&fresh.record, intent.order())
-            })
+        let mut absent = self.finished_of(key).filter(|(_, intent)| {
+            intent.day() == self.time.day()
+                && intent.was_told_absent()
+                && !intent.was_told_of(&fresh.order_id)
+                && intent.could_own(fresh.first_seen)
+                && is_like(&fresh.record, intent.order())
         });
-        absent.next()
+        absent.next().map(|(number, _)| number)
     }
 
     /// Reports refused or absent orders that are listed under identifiers which answers gave to other intents.
