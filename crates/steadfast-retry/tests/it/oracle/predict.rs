@@ -130,7 +130,7 @@ pub(super) fn predict(case: &Case) -> Option<Seen> {
                 let held = opens - call.now;
                 getting_out(case, &steps, line, random, held)
             }
-            _ => (steps.len() < 4).then(|| delay(case, &steps, line, random)),
+            _ => (steps.len() < 4).then(|| delay(case, &steps, line, line.asked(), random)),
         };
         let stopped = match delay {
             None => Some(StopReason::Spent),
@@ -156,13 +156,13 @@ pub(super) fn predict(case: &Case) -> Option<Seen> {
     }
 }
 
-/// Returns the longer of schedule and `Retry-After`; more after the first 503 and, if so set, after 502s in a row.
-fn delay(case: &Case, earlier: &[Step], line: &Line, random: u64) -> Duration {
+/// Returns the longer of schedule and the pause asked for; more after the first 503 and, if so set, after 502s in a row.
+fn delay(case: &Case, earlier: &[Step], line: &Line, asked: Duration, random: u64) -> Duration {
     let share = |of: Duration| {
         let part = (of.as_nanos() * u128::from(random >> 32)) >> 32;
         Duration::from_nanos(u64::try_from(part).unwrap_or(u64::MAX))
     };
-    let mut wait = (SECOND * (1 << earlier.len().min(3))).max(line.asked());
+    let mut wait = (SECOND * (1 << earlier.len().min(3))).max(asked);
     if line.status() == Some(503) && earlier.iter().all(|(_, status, _)| *status != Some(503)) {
         wait = wait.max(5 * SECOND);
     }
@@ -174,14 +174,15 @@ fn delay(case: &Case, earlier: &[Step], line: &Line, random: u64) -> Duration {
 }
 
 /// Returns the delay of a cancel after a 429, where the limits are known to stay closed for `held`. Only sends that did
-/// not end with a 429 count, unless there is no deadline.
+/// not end with a 429 count, unless there is no deadline. A pause beyond the schedule's last delay is not followed.
 fn getting_out(case: &Case, earlier: &[Step], line: &Line, random: u64, held: Duration) -> Option<Duration> {
     let counted = |(_, status, _): &&Step| case.deadline.is_none() || *status != Some(429);
     if earlier.iter().filter(counted).count() >= 4 {
         return None;
     }
-    let least = line.asked().max(SECOND);
-    Some(if 10 * held >= 9 * least { Duration::ZERO } else { delay(case, earlier, line, random) })
+    let asked = Some(line.asked()).filter(|asked| *asked <= 8 * SECOND).unwrap_or_default();
+    let least = asked.max(SECOND);
+    Some(if 10 * held >= 9 * least { Duration::ZERO } else { delay(case, earlier, line, asked, random) })
 }
 
 impl<'a> Call<'a> {
