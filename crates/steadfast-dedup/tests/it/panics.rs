@@ -133,6 +133,28 @@ async fn a_read_that_panics_is_a_read_that_failed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_list_that_no_call_waits_for_is_read_again_after_a_panic() {
+    let (gateway, tracker) = (Gateway::default(), OrderTracker::new(Settings::default()));
+    let mut events = tracker.events();
+    let guarded = SendGuardLayer::new(&tracker).layer(gateway.clone());
+    let panics = Panics::new(guarded, Method::GET, 0);
+    let left = panics.left.clone();
+    let service = DedupLayer::new(&tracker).layer(panics);
+    gateway.will([ack(), gw504().placed_after(Duration::from_secs(300))]);
+    assert_eq!(tell(in_time(service.clone().oneshot(request())).await).await, Told::Placed("o1".into()));
+    let told = tell(in_time(service.oneshot(request())).await).await;
+    assert_eq!(told, Told::Resent("o3".into()));
+    // The first send may still show. The first of those reads panics.
+    left.store(1, Relaxed);
+    sleep(Duration::from_secs(3_600)).await;
+    let mut late = 0;
+    while let Ok(event) = events.try_recv() {
+        late += usize::from(matches!(event, OrderEvent::LateDuplicate { .. }));
+    }
+    assert_eq!((left.load(Relaxed), late), (0, 1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn where_every_read_panics_the_search_still_ends_in_time() {
     let (gateway, tracker) = (Gateway::default(), OrderTracker::new(Settings::default()));
     let guarded = SendGuardLayer::new(&tracker).layer(gateway.clone());
