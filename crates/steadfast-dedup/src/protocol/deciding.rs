@@ -34,7 +34,7 @@ impl OrderProtocol {
         for number in self.intents.refused().clone() {
             self.doubt_refused(number, out);
         }
-        let (intents, rejected) = (&self.intents, &self.rejected);
+        let intents = &self.intents;
         // An order refused shortly before midnight may be listed today. It bars no others, as it did not on its own
         // day.
         let may_be_listed = |number: IntentNo| {
@@ -42,7 +42,6 @@ impl OrderProtocol {
             let is_near = told.saturating_add(self.settings.lateness) > self.time.now();
             let refused = intents.get(&number).filter(|it| it.finding() == Some(&Finding::Refused));
             refused.is_some_and(|intent| intent.at_midnight() || is_near)
-                || rejected.is_unconfirmed(number, intents.get(&number))
         };
         // Where no transport reports the end of a connection, an order found absent may arrive late too.
         let may_arrive = |number: IntentNo| {
