@@ -1,5 +1,6 @@
 mod describe;
 mod layer;
+mod settings;
 
 use std::net::IpAddr;
 
@@ -11,13 +12,14 @@ use http::{
 use http_body_util::Full;
 use steadfast_auth::{AuthHeaderLayer, RefreshLayer, TokenSource};
 use steadfast_call::{BoxError, Call, Routes, ext};
-use steadfast_dedup::{DedupLayer, GuardedBody, OrderTracker, SendGuardLayer, Settings};
+use steadfast_dedup::{DedupLayer, GuardedBody, OrderTracker, SendGuardLayer};
 use steadfast_limit::{Account, ApiKeyName, RateLimitLayer, ZoneLimiter};
 use steadfast_retry::{AttemptTimeoutLayer, ClassifyLayer, PeekedBody, RetryPolicy, TimedBody};
 use steadfast_spec::BaseUrl;
 use tokio::time::Instant;
 use tower::{Service, ServiceBuilder, util::BoxCloneSyncService};
 
+pub(crate) use self::settings::StackSettings;
 use crate::{
     deadline::DeadlineLayer,
     metrics::{AdmittedLayer, AttemptMetricsLayer, CallMetricsLayer, QueuedLayer},
@@ -80,17 +82,7 @@ use crate::{
 pub struct Stack {
     base: BaseUrl,
     tokens: TokenSource,
-    account: Account,
-    routes: Routes,
-    pass_json: bool,
-    deadline: DeadlineLayer,
-    tracker: OrderTracker,
-    retry: RetryPolicy,
-    limiter: ZoneLimiter,
-    local_address: Option<IpAddr>,
-    api_key_name: Option<ApiKeyName>,
-    attempt_timeout: AttemptTimeoutLayer,
-    ends_dropped_calls: bool,
+    settings: StackSettings,
 }
 
 /// Marks a caller's own credentials as sensitive.
@@ -126,75 +118,65 @@ pub type BoxedStack<B> = BoxCloneSyncService<Request<Full<Bytes>>, Response<Resp
 impl Stack {
     /// Creates the default stack for requests below `base`, with tokens from `tokens`.
     pub fn new(base: BaseUrl, tokens: TokenSource) -> Self {
-        Self {
-            base,
-            tokens,
-            account: Account::default(),
-            routes: Routes::default(),
-            pass_json: false,
-            deadline: DeadlineLayer::default(),
-            tracker: OrderTracker::new(Settings::default()),
-            retry: RetryPolicy::default(),
-            limiter: ZoneLimiter::preset(),
-            local_address: None,
-            api_key_name: None,
-            attempt_timeout: AttemptTimeoutLayer::default(),
-            ends_dropped_calls: false,
-        }
+        Self::with(base, tokens, StackSettings::default())
+    }
+
+    pub(crate) fn with(base: BaseUrl, tokens: TokenSource, settings: StackSettings) -> Self {
+        Self { base, tokens, settings }
     }
 
     /// Names the account of the tokens, where several accounts share a limiter or a tracker.
     pub fn account(mut self, account: Account) -> Self {
-        self.account = account;
+        self.settings.account = account;
         self
     }
 
     /// Sets the path and the zones of each endpoint; default [`Routes::default`].
     pub fn routes(mut self, routes: Routes) -> Self {
-        self.routes = routes;
+        self.settings.routes = routes;
         self
     }
 
     /// Lets JSON bodies pass, instead of refusing them here. The service refuses them.
     pub fn pass_json(mut self) -> Self {
-        self.pass_json = true;
+        self.settings.pass_json = true;
         self
     }
 
     /// Sets by when calls must be answered (default 120 s), and by when they must have left (default: no limit).
     pub fn deadline(mut self, deadline: DeadlineLayer) -> Self {
-        self.deadline = deadline;
+        self.settings.deadline = deadline;
         self
     }
 
-    /// Sets the tracker, which holds what is known of orders; default a new one with [`Settings::default`].
+    /// Sets the tracker, which holds what is known of orders; default a new one with [`Settings::default`](steadfast_dedup::Settings::default).
     pub fn tracker(mut self, tracker: OrderTracker) -> Self {
-        self.tracker = tracker;
+        self.settings.tracker = tracker;
         self
     }
 
     /// Sets what is repeated, and when; default after 1, 2, 4 and 8 s.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
-        self.retry = policy;
+        self.settings.retry = policy;
         self
     }
 
     /// Sets the rate limits; default those of §8.
     pub fn limiter(mut self, limiter: ZoneLimiter) -> Self {
-        self.limiter = limiter;
+        self.settings.limiter = limiter;
         self
     }
 
     /// Sets the local address of requests, for zones that count by address.
     pub fn local_address(mut self, address: IpAddr) -> Self {
-        self.local_address = Some(address);
+        self.settings.local_address = Some(address);
         self
     }
 
     /// Names the API key of the tokens, where several share a limiter: its zone is counted per key. Stacks without a
     /// name share one count.
     pub fn api_key_name(mut self, name: ApiKeyName) -> Self {
-        self.api_key_name = Some(name);
+        self.settings.api_key_name = Some(name);
         self
     }
 
@@ -202,13 +184,13 @@ impl Stack {
     /// for seconds instead of two minutes. A [`Client`](crate::Client) over its own transport without a proxy promises
     /// it.
     pub fn ends_dropped_calls(mut self) -> Self {
-        self.ends_dropped_calls = true;
+        self.settings.ends_dropped_calls = true;
         self
     }
 
     /// Sets how long one send may take; default 30 s.
     pub fn attempt_timeout(mut self, timeout: AttemptTimeoutLayer) -> Self {
-        self.attempt_timeout = timeout;
+        self.settings.attempt_timeout = timeout;
         self
     }
 
@@ -240,42 +222,43 @@ impl Stack {
         B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<BoxError> + Send,
     {
-        let routes = RouteLayer::new(self.base.clone(), self.routes.clone()).account(self.account.clone());
-        let routes = if self.pass_json { routes.pass_json() } else { routes };
-        let limits = match self.local_address {
-            Some(address) => RateLimitLayer::new(self.limiter.clone()).local_address(address),
-            None => RateLimitLayer::new(self.limiter.clone()),
+        let routes = RouteLayer::new(self.base.clone(), self.settings.routes.clone())
+            .account(self.settings.account.clone());
+        let routes = if self.settings.pass_json { routes.pass_json() } else { routes };
+        let limits = match self.settings.local_address {
+            Some(address) => RateLimitLayer::new(self.settings.limiter.clone()).local_address(address),
+            None => RateLimitLayer::new(self.settings.limiter.clone()),
         };
-        let limits = if self.ends_dropped_calls { limits.ends_dropped_calls() } else { limits };
-        let limits = match &self.api_key_name {
+        let limits = if self.settings.ends_dropped_calls { limits.ends_dropped_calls() } else { limits };
+        let limits = match &self.settings.api_key_name {
             Some(name) => limits.api_key(name.clone()),
             None => limits,
         };
-        let orders = DedupLayer::new(&self.tracker);
-        let orders = match self.routes.find(&Method::GET, ORDERS) {
+        let orders = DedupLayer::new(&self.settings.tracker);
+        let orders = match self.settings.routes.find(&Method::GET, ORDERS) {
             Some(route) => orders.list_route(route.clone()),
             None => orders,
         };
         ServiceBuilder::new()
             // Once for each call:
             .map_request(sensitive) // a caller's own header is never shown
-            .layer(span::call_spans(self.base.clone(), self.routes.clone())) // sees everything that becomes of the call
-            .map_request(span::counted_sends(self.base.clone(), self.routes.clone())) // for the spans of its sends
-            .layer(self.deadline) // stamps what all waits below honour
+            .layer(span::call_spans(self.base.clone(), self.settings.routes.clone())) // sees everything that becomes of the call
+            .map_request(span::counted_sends(self.base.clone(), self.settings.routes.clone())) // for the spans of its sends
+            .layer(self.settings.deadline) // stamps what all waits below honour
             .layer(routes) // says what the request is, for all layers below
             .layer(CallMetricsLayer::default()) // with the metrics: duration of the whole call, under the name of its route
             .layer(orders) // outermost of the layers that send again, because only it resolves doubt
-            .layer(self.retry.clone().predict_permit(self.permits()).layer()) // repeats what was not executed, or only reads
+            .layer(self.settings.retry.clone().predict_permit(self.permits()).layer()) // repeats what was not executed, or only reads
             .layer(RefreshLayer::new(self.tokens.clone())) // a repeat may need a newer token
             // Once for each send:
             .layer(QueuedLayer::default()) // with the metrics: the wait for a permit
             .layer(limits) // every send takes a permit, whichever layer makes it
             .layer(AdmittedLayer::default())
             .layer(AuthHeaderLayer::new(self.tokens.clone()).only_to(&self.base)) // the token of the moment of sending
-            .layer(SendGuardLayer::new(&self.tracker)) // the last word on whether an order leaves
+            .layer(SendGuardLayer::new(&self.settings.tracker)) // the last word on whether an order leaves
             .layer(AttemptMetricsLayer::default()) // with the metrics: duration of the send, and the reason for a repeat
             .layer(ClassifyLayer::new()) // what the answer proves, for all layers above
-            .layer(self.attempt_timeout) // its end is an answer that the layers above see
+            .layer(self.settings.attempt_timeout) // its end is an answer that the layers above see
             .map_request(left) // the transport may be a stack of its own
             .map_err(Into::<BoxError>::into)
             .service(transport)
@@ -296,7 +279,8 @@ impl Stack {
     /// Returns when the limiter would admit the repeat of a request, so that Retry does not wait for one that would
     /// come too late, and hands a refused cancel back to the limiter.
     fn permits(&self) -> impl Fn(&Call) -> Option<Instant> + Send + Sync + use<> {
-        let (limiter, address, name) = (self.limiter.clone(), self.local_address, self.api_key_name.clone());
+        let (limiter, address, name) =
+            (self.settings.limiter.clone(), self.settings.local_address, self.settings.api_key_name.clone());
         let authority = self.base.uri().authority().map(ToString::to_string).unwrap_or_default();
         move |call| {
             let route = call.route()?;

@@ -19,7 +19,7 @@ use crate::{
     deadline::DeadlineLayer,
     description::LayerDescription,
     gate::LimiterGate,
-    stack::{RequestBody, Stack},
+    stack::{RequestBody, Stack, StackSettings},
     transport::Transport,
 };
 
@@ -38,20 +38,16 @@ const OWN_HEADERS: [HeaderName; 5] = [
 pub struct ClientBuilder {
     base: BaseUrl,
     access: Access,
-    account: Account,
-    headers: HeaderMap,
-    pass_json: bool,
-    paths: Paths,
-    routes: Option<Routes>,
     transport: Transport,
-    deadline: DeadlineLayer,
-    settings: Settings,
+    headers: HeaderMap,
+    paths: Paths,
+    layers: StackSettings,
+    // The defaults of these three depend on other settings.
+    routes: Option<Routes>,
     tracker: Option<OrderTracker>,
-    journal: Option<PathBuf>,
-    retry: Option<RetryPolicy>,
     limiter: Option<ZoneLimiter>,
-    api_key_name: Option<ApiKeyName>,
-    attempt_timeout: Option<AttemptTimeoutLayer>,
+    orders: Settings,
+    journal: Option<PathBuf>,
 }
 
 impl ClientBuilder {
@@ -59,26 +55,21 @@ impl ClientBuilder {
         Self {
             base,
             access,
-            account: Account::default(),
-            headers: HeaderMap::new(),
-            pass_json: false,
-            paths: Paths::default(),
-            routes: None,
             transport: Transport::new(),
-            deadline: DeadlineLayer::default(),
-            settings: Settings::default(),
+            headers: HeaderMap::new(),
+            paths: Paths::default(),
+            layers: StackSettings::default(),
+            routes: None,
             tracker: None,
-            journal: None,
-            retry: None,
             limiter: None,
-            api_key_name: None,
-            attempt_timeout: None,
+            orders: Settings::default(),
+            journal: None,
         }
     }
 
     /// Names the account, where several clients share a limiter.
     pub fn account(mut self, account: Account) -> Self {
-        self.account = account;
+        self.layers.account = account;
         self
     }
 
@@ -96,7 +87,7 @@ impl ClientBuilder {
 
     /// Lets JSON bodies of [raw](Client::raw) requests pass, instead of refusing them here. The service refuses them.
     pub fn pass_json(mut self) -> Self {
-        self.pass_json = true;
+        self.layers.pass_json = true;
         self
     }
 
@@ -121,13 +112,13 @@ impl ClientBuilder {
     /// Sets by when calls must be answered (default 120 s), and by when they must have left (default: no limit).
     /// [`Client::with_deadline`] sets it for some of the calls only.
     pub fn deadline(mut self, deadline: DeadlineLayer) -> Self {
-        self.deadline = deadline;
+        self.layers.deadline = deadline;
         self
     }
 
     /// Sets what may be assumed when orders are in doubt.
     pub fn order_safety(mut self, settings: Settings) -> Self {
-        self.settings = settings;
+        self.orders = settings;
         self
     }
 
@@ -155,7 +146,7 @@ impl ClientBuilder {
 
     /// Sets what is repeated, and when; default after 1, 2, 4 and 8 s.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
-        self.retry = Some(policy);
+        self.layers.retry = policy;
         self
     }
 
@@ -174,13 +165,13 @@ impl ClientBuilder {
     /// Names the API key, where several clients share limits: its zone is counted per key. Clients without a name share
     /// one count.
     pub fn api_key_name(mut self, name: ApiKeyName) -> Self {
-        self.api_key_name = Some(name);
+        self.layers.api_key_name = Some(name);
         self
     }
 
     /// Sets how long one send may take; default 30 s.
     pub fn attempt_timeout(mut self, timeout: AttemptTimeoutLayer) -> Self {
-        self.attempt_timeout = Some(timeout);
+        self.layers.attempt_timeout = timeout;
         self
     }
 
@@ -238,50 +229,32 @@ impl ClientBuilder {
             return Err(InvalidClient::OwnHeader(name));
         }
         self.paths.check().map_err(InvalidClient::Path)?;
-        let tracker = match (self.tracker, self.journal) {
+        let mut layers = self.layers;
+        layers.routes = self.routes.unwrap_or_else(|| Routes::new(&self.paths));
+        layers.tracker = match (self.tracker, self.journal) {
             (Some(tracker), _) => tracker,
             (None, Some(path)) => {
                 let journal = FileJournal::open(path).map_err(InvalidClient::Journal)?;
-                OrderTracker::journaled(self.settings, journal)
+                OrderTracker::journaled(self.orders, journal)
             }
-            (None, None) => OrderTracker::new(self.settings),
+            (None, None) => OrderTracker::new(self.orders),
         };
-        let limiter = match self.limiter {
+        layers.limiter = match self.limiter {
             Some(limiter) => limiter,
-            None => self.access.limiter(&self.base, &self.account).map_err(InvalidClient::Limits)?,
+            None => self.access.limiter(&self.base, &layers.account).map_err(InvalidClient::Limits)?,
         };
-        let gate = LimiterGate::new(limiter.clone(), &self.base, self.account.clone())
-            .local_address(self.transport.source());
-        let gate = match &self.api_key_name {
+        layers.local_address = self.transport.source();
+        // A transport of the caller's own, or a proxy, may go on sending.
+        layers.ends_dropped_calls = described.is_some() && !self.transport.is_proxied();
+        let (tracker, limiter, deadline) = (layers.tracker.clone(), layers.limiter.clone(), layers.deadline);
+        let gate = LimiterGate::new(limiter.clone(), &self.base, layers.account.clone())
+            .local_address(layers.local_address);
+        let gate = match &layers.api_key_name {
             Some(name) => gate.api_key_name(name.clone()),
             None => gate,
         };
         let tokens = self.access.into_source(&self.base, &self.transport, gate, &tracker)?;
-        let mut stack = Stack::new(self.base.clone(), tokens.clone())
-            .account(self.account)
-            .routes(self.routes.unwrap_or_else(|| Routes::new(&self.paths)))
-            .tracker(tracker.clone())
-            .limiter(limiter.clone())
-            .deadline(self.deadline);
-        if let Some(retry) = self.retry {
-            stack = stack.retry(retry);
-        }
-        if let Some(timeout) = self.attempt_timeout {
-            stack = stack.attempt_timeout(timeout);
-        }
-        // A transport of the caller's own, or a proxy, may go on sending.
-        if described.is_some() && !self.transport.is_proxied() {
-            stack = stack.ends_dropped_calls();
-        }
-        if let Some(name) = self.api_key_name {
-            stack = stack.api_key_name(name);
-        }
-        if let Some(address) = self.transport.source() {
-            stack = stack.local_address(address);
-        }
-        if self.pass_json {
-            stack = stack.pass_json();
-        }
+        let stack = Stack::with(self.base.clone(), tokens.clone(), layers);
         let mut description = stack.describe();
         if let Some(described) = described
             && let Some(layer) = description.layers.last_mut()
@@ -309,7 +282,7 @@ impl ClientBuilder {
             service: BoxCloneSyncService::new(service),
             address: Arc::new(Address { base: self.base, paths: self.paths }),
             description: Arc::new(description),
-            deadline: self.deadline,
+            deadline,
             own_deadline: false,
             tracker,
             late_changes: Arc::default(),

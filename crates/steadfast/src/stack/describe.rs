@@ -20,13 +20,13 @@ impl Stack {
     /// Returns the tracker, which holds what is known of orders.
     #[must_use]
     pub fn known_orders(&self) -> &OrderTracker {
-        &self.tracker
+        &self.settings.tracker
     }
 
     /// Returns the rate limits.
     #[must_use]
     pub fn rate_limits(&self) -> &ZoneLimiter {
-        &self.limiter
+        &self.settings.limiter
     }
 
     /// Returns the token source.
@@ -38,9 +38,10 @@ impl Stack {
     fn layer(&self, place: Place) -> LayerDescription {
         let layer = LayerDescription::new(place.as_str());
         match place {
-            Place::Deadline => self.deadline.described(),
+            Place::Deadline => self.settings.deadline.described(),
             Place::Route => self.describe_routes(layer),
             Place::Dedup => self
+                .settings
                 .tracker
                 .settings()
                 .effective()
@@ -56,12 +57,12 @@ impl Stack {
                 layer.with("only to", self.base.uri().authority().map_or("", |a| a.as_str()))
             }
             Place::SendGuard => {
-                let journal = if self.tracker.is_journaled() { "kept" } else { "none" };
+                let journal = if self.settings.tracker.is_journaled() { "kept" } else { "none" };
                 layer.with("journal", journal)
             }
             Place::Classify => layer.with("looks into", format!("{PEEK_LIMIT} bytes of a body")),
             Place::AttemptTimeout => {
-                let (send, idle) = self.attempt_timeout.limits();
+                let (send, idle) = self.settings.attempt_timeout.limits();
                 layer.with("one send", spelled(Some(send))).with("a body's pause", spelled(idle))
             }
             _ => layer,
@@ -69,15 +70,15 @@ impl Stack {
     }
 
     fn describe_routes(&self, layer: LayerDescription) -> LayerDescription {
-        let json = if self.pass_json { "passed on" } else { "refused" };
+        let json = if self.settings.pass_json { "passed on" } else { "refused" };
         let layer = layer.with("JSON bodies", json);
-        let layer = match self.account.as_str() {
+        let layer = match self.settings.account.as_str() {
             "" => layer,
             account => layer.with("account", account),
         };
         let (mut layer, mut without) = (layer, Vec::new());
         for endpoint in Endpoint::ALL {
-            let mut paths = self.routes.of_endpoint(endpoint).peekable();
+            let mut paths = self.settings.routes.of_endpoint(endpoint).peekable();
             if paths.peek().is_none() {
                 without.push(endpoint.as_str());
             }
@@ -91,7 +92,7 @@ impl Stack {
     }
 
     fn describe_retry(&self, layer: LayerDescription) -> LayerDescription {
-        let rules = self.retry.rules();
+        let rules = self.settings.retry.rules();
         let delays: Vec<_> = rules.schedule.delays().iter().map(|delay| format!("{delay:?}")).collect();
         let delays = if delays.is_empty() { "never".to_owned() } else { delays.join(", ") };
         let layer = layer
@@ -103,22 +104,22 @@ impl Stack {
             Some(range) => layer.with("further 502", format!("{:?} to {:?}", range.start(), range.end())),
             None => layer,
         };
-        if self.retry.has_budget() { layer.with("budget", "a share of all requests") } else { layer }
+        if self.settings.retry.has_budget() { layer.with("budget", "a share of all requests") } else { layer }
     }
 
     fn describe_limits(&self, layer: LayerDescription) -> LayerDescription {
         let mut layer = layer;
-        for zone in self.limiter.settings() {
+        for zone in self.settings.limiter.settings() {
             layer = layer.with(zone.zone.as_str(), zone);
         }
-        let bounds = self.limiter.queue_bounds();
+        let bounds = self.settings.limiter.queue_bounds();
         let bounds = Lane::ALL.into_iter().zip(bounds).map(|(lane, bound)| format!("{lane} {bound}"));
         let layer = layer.with("waiting at most", bounds.collect::<Vec<_>>().join(", "));
-        let layer = match self.local_address {
+        let layer = match self.settings.local_address {
             Some(address) => layer.with("counted from", address),
             None => layer,
         };
-        match &self.api_key_name {
+        match &self.settings.api_key_name {
             Some(name) => layer.with("api key", name.as_str()),
             None => layer,
         }
