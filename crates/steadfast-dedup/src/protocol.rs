@@ -4,6 +4,7 @@
 //! or the rules for one question.
 
 pub(crate) mod absence;
+pub(crate) mod alike;
 pub(crate) mod attempt;
 pub(crate) mod bygone;
 pub(crate) mod candidates;

@@ -276,6 +276,9 @@ pub enum OrderEvent {
     ///
     /// Where lists show no prices and so cannot tell orders apart, it may be another one of ours whose
     /// [`Unresolved`](Self::Unresolved) also names it as a candidate: check before you cancel it.
+    ///
+    /// In an [exclusive](crate::AccountMode::Exclusive) account the list may show it in another form, such as with
+    /// another price, type or quantity, if no other order of ours can be it. It may be a stranger's all the same.
     RefusedButPlaced {
         /// The order's number in this process.
         intent: IntentNo,

@@ -62,6 +62,20 @@ impl OrderProtocol {
         {
             return Surplus::Certain;
         }
+        self.beside_unconfirmed(outlook, key, fresh)
+    }
+
+    /// Judges one that may be an intent's in another form.
+    pub(crate) fn surplus_alike(&self, outlook: Outlook, key: &Key, fresh: &Fresh) -> Surplus {
+        // One without a key is kept for no acknowledged order.
+        if self.settings.list_shows != ListShows::Everything || Key::of_record(&fresh.record).is_none() {
+            return Surplus::Certain;
+        }
+        self.beside_unconfirmed(outlook, key, fresh)
+    }
+
+    /// Judges a listed order beside the acknowledged ones of its key that no list has shown or contradicted.
+    fn beside_unconfirmed(&self, outlook: Outlook, key: &Key, fresh: &Fresh) -> Surplus {
         let mut may_be = Vec::new();
         for (number, intent, unconfirmed) in self.unconfirmed_of(key) {
             if !intent.could_own(fresh.first_seen) || !matcher::loose(&fresh.record, intent.order()) {

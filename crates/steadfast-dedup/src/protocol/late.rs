@@ -34,8 +34,8 @@ impl OrderProtocol {
         let mut left: VecDeque<Fresh> = self.listed.fresh(key).filter(unreported).cloned().collect();
         let (mut kept, mut may_be) = (BTreeSet::new(), BTreeMap::<_, Vec<_>>::new());
         while let Some(fresh) = left.pop_front() {
-            let Some(number) = self.owner_too_late(key, &fresh) else { continue };
-            match self.surplus(outlook, key, number, &fresh) {
+            let Some((number, surplus)) = self.judge_late(outlook, key, &fresh) else { continue };
+            match surplus {
                 Surplus::Certain => {
                     // If it resolves its owner, the other candidates of that one are not its own.
                     let candidates = self.candidates_of_it_alone(number);
@@ -67,6 +67,15 @@ impl OrderProtocol {
             self.listed.prune_vague(|fresh| all.iter().any(|&sent| sent < fresh.first_seen));
             self.listed.prune_crowd(None, |seen| all.iter().any(|&sent| sent < seen));
         }
+    }
+
+    /// Returns the decided intent that a listed order without an owner belongs to, and whether it is one too many.
+    fn judge_late(&self, outlook: Outlook, key: &Key, fresh: &Fresh) -> Option<(IntentNo, Surplus)> {
+        if let Some(number) = self.owner_too_late(key, fresh) {
+            return Some((number, self.surplus(outlook, key, number, fresh)));
+        }
+        let number = self.alike_owner(key, fresh)?;
+        Some((number, self.surplus_alike(outlook, key, fresh)))
     }
 
     /// Returns when orders of a key were sent that a listed order may still turn out to be.
@@ -186,7 +195,7 @@ impl OrderProtocol {
         }
     }
 
-    fn report_late(&mut self, key: &Key, number: IntentNo, fresh: &Fresh, out: &mut Vec<Effect>) {
+    pub(crate) fn report_late(&mut self, key: &Key, number: IntentNo, fresh: &Fresh, out: &mut Vec<Effect>) {
         let lag = self.lag(number);
         let Some(intent) = self.intents.get(&number) else { return };
         let refused = intent.was_told_refused();

@@ -852,6 +852,11 @@ impl ListedOrders {
         self.vague.retain(needed);
     }
 
+    /// Returns orders without an owner whose records do not show their key.
+    pub(crate) fn vague(&self) -> impl Iterator<Item = &Fresh> {
+        self.vague.iter()
+    }
+
     pub(crate) fn has_vague(&self) -> bool {
         !self.vague.is_empty()
     }

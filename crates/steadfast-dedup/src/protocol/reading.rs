@@ -200,6 +200,7 @@ impl OrderProtocol {
         // Do this before identifiers lose their owners: there may be no later list that shows them.
         self.report_disputed(out);
         self.judge_mismatches(out);
+        self.report_vague(out);
         for key in self.open_keys() {
             self.resolve(&key, out);
         }
@@ -223,6 +224,7 @@ impl OrderProtocol {
             return;
         }
         out.push(Effect::Seen { session, order_ids, complete: false });
+        self.report_vague(out);
         for key in self.open_keys() {
             self.resolve(&key, out);
         }

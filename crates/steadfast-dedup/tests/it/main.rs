@@ -21,6 +21,7 @@ mod ends;
 mod exchanged;
 mod figures;
 mod foreign;
+mod forms;
 mod halting;
 mod long_lists;
 mod matching;
