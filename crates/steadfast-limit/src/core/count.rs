@@ -2,4 +2,5 @@
 
 pub(crate) mod paced;
 pub(crate) mod pacer;
+pub(crate) mod spread;
 pub(crate) mod universal;

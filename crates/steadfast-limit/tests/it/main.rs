@@ -28,6 +28,7 @@ mod permits;
 mod restart;
 mod rush;
 mod scopes;
+mod spread;
 mod tampered;
 mod windows;
 mod wire;

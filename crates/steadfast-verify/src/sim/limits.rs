@@ -15,6 +15,7 @@ mod demand;
 mod gateway;
 mod json;
 mod load;
+mod losses;
 mod matrix;
 mod ours;
 mod peers;
@@ -76,7 +77,7 @@ pub fn run(args: &Args) -> Result<bool, BoxError> {
     complain(format_args!(
         "figures: promised_sends={} promised_429={} overfull={} seed_range={}..{}",
         outcome.promised_sends(),
-        promised.http_429,
+        promised.avoidable_429(),
         promised.overfull,
         campaign.seed,
         campaign.seed.saturating_add(1),

@@ -22,7 +22,10 @@ pub const S: Nanos = 1_000 * MS;
 pub const PATIENCE: Nanos = 30 * S;
 
 /// How long after the end of a connection the gateway may still count what it had received.
-const AFTER_RESET: Nanos = S;
+pub(crate) const AFTER_RESET: Nanos = S;
+
+/// How long after the client stopped waiting a request may still arrive, on a connection without a known end.
+pub(crate) const ORPHANED: Nanos = 120 * S;
 
 /// A line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

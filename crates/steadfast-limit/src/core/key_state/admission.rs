@@ -4,7 +4,7 @@ use steadfast_call::Lane;
 
 use super::KeyState;
 use crate::core::{
-    count::{paced, universal},
+    count::{paced, spread, universal},
     lanes::{is_exempt, is_paced, must_get_out},
     rules::{Bound, Rules, profile::Profile},
     spent::stamps::Stamps,
@@ -73,10 +73,14 @@ impl KeyState {
         };
         let lost = |busy| Unanswered { stamps: self.lost_for(lane, strict).into(), busy };
         match mode {
-            Mode::Alone => windows(lost(0)),
+            Mode::Alone => {
+                let apart = self.apart(rules, lane, &lost(0), (&[], 0), now)?;
+                windows(lost(0)).map(|opens| opens.max(apart))
+            }
             Mode::Interpolated => windows(self.unanswered(lane, strict, Nanos::MAX)),
             Mode::Next { ahead } => {
                 let mut patient = self.unanswered(lane, strict, Nanos::MAX);
+                let apart = self.apart(rules, lane, &patient, (self.in_flight.granted(), ahead), now)?;
                 patient.busy = patient.busy.saturating_add(ahead);
                 let patient = windows(patient);
                 // As future stamps, requests on their way fill a bucket until then. Counted as busy, they may leave
@@ -87,7 +91,7 @@ impl KeyState {
                     .flatten();
                 let paused = self.penalty.as_ref().map_or(0, |penalty| penalty.breaker().admits_at(lane));
                 let opens = patient.into_iter().chain(answered).min()?;
-                Some(opens.max(paused).max(self.held_back(lane)))
+                Some(opens.max(apart).max(paused).max(self.held_back(lane)))
             }
         }
     }
@@ -156,6 +160,37 @@ impl KeyState {
                 (Counting::Universal, (limit, limit))
             }
         }
+    }
+
+    /// Returns when a request of `lane` keeps its distance from the others, with those `on_their_way` and as many
+    /// `ahead`; 0 where the zone is not spread.
+    fn apart(
+        &self,
+        rules: &Rules,
+        lane: Lane,
+        unanswered: &Unanswered<'_>,
+        (on_their_way, ahead): (&[Nanos], u32),
+        now: Nanos,
+    ) -> Option<Nanos> {
+        let (Counting::Spread { burst }, Some(bound)) =
+            (self.trusted(rules.profile, 0, lane), rules.bounds.first())
+        else {
+            return Some(0);
+        };
+        let (limit, _) = rules.allows(0, lane, self.learned(lane));
+        let slots = spread::Slots { held: &unanswered.stamps, until_answered: unanswered.busy };
+        let (free, from) = slots.free(limit, bound.period, now)?;
+        let bucket = spread::Bucket::new(bound, free, burst);
+        let opens =
+            |given_up: &[Nanos], busy| bucket.opens(Stamps::new(&self.log, rules.unit, given_up), busy);
+        // A request on its way fills the bucket when its patience ends. With a burst there may be room beside it now.
+        let patience = Self::PATIENCE.min(bound.period);
+        let mut given_up = self.lost.given_up().to_vec();
+        given_up.extend(on_their_way.iter().map(|granted| granted + patience));
+        given_up.sort();
+        let after = opens(&given_up, ahead);
+        let beside = opens(self.lost.given_up(), ahead.saturating_add(on_their_way.len() as u32));
+        after.into_iter().chain(beside).min().map(|at| at.max(from))
     }
 
     /// Returns how the window at `place` (0 is the shortest) is counted for the next request of `lane`.
@@ -230,6 +265,13 @@ fn bound_opens(
         Counting::Universal => {
             stamps.since(now, 2 * bound.period, scratch);
             Some(universal::earliest(scratch, bound.period, u64::from(room), log.max(now)))
+        }
+        // A gateway that has lowered its limit to one allows one in any second, and the universal rule one in two.
+        Counting::Spread { .. } if limit == 1 && bound.limit > 1 => Some(log),
+        Counting::Spread { .. } => {
+            let whole = (limit, limit);
+            let universal = bound_opens(bound, Counting::Universal, stamps, whole, busy, now, scratch)?;
+            Some(universal.max(log))
         }
         Counting::Paced { burst } => {
             let burst = burst.get().min(limit / 2).max(1);

@@ -13,7 +13,8 @@ use std::num::NonZeroU32;
 ///
 /// 1. The first such 429 spreads requests over the shortest window at once, as [`Paced`](Self::Paced) does, at the
 ///    same limit. That is safe against every way of counting, so a further 429 means that the limit is lower than
-///    documented.
+///    documented. A request without an answer costs one of that limit. It holds up all others only where the limit is
+///    one.
 /// 2. Each further one within a minute halves the limit of the shortest window, down to one. Cancels are not spread
 ///    and keep the documented limit until their own 429s lower it: getting out comes before a 429. If fewer than four slots are left in a zone
 ///    that several lanes share, the highest lane goes first, and polls take every second slot at most.
@@ -43,7 +44,8 @@ pub enum Profile {
     WindowLog,
     /// Safe against leaky gateways with a small burst, also coarse ones such as nginx's `limit_req`. At most `burst`
     /// requests go back to back; the rest of the quota is spread evenly. In such a gateway's own configuration the
-    /// `burst` is one less, because it does not count the first request.
+    /// `burst` is one less, because it does not count the first request. A request without an answer holds up all others
+    /// for as long as it may be counted.
     Paced {
         /// How many requests may go out back to back; at most half of each window.
         burst: NonZeroU32,

@@ -11,6 +11,8 @@ pub(crate) enum Counting {
     Universal,
     /// A bucket with a small burst.
     Paced { burst: NonZeroU32 },
+    /// Such a bucket, and a slot for each request without an answer.
+    Spread { burst: NonZeroU32 },
 }
 
 /// The position of one key's zone between trust and penalty.
@@ -59,12 +61,12 @@ impl TrustLevel {
     ///
     /// It applies to the shortest window only. Requests spread over a second are also spread over a minute;
     /// otherwise a minute well used before would have to be paid for now. It does not apply to cancels: in a spread
-    /// zone, one request without an answer holds up all others.
+    /// zone each request waits for the one before.
     pub(crate) fn counting(self, profile: Profile, spreads: bool) -> Counting {
         match (self.step, profile) {
             (_, Profile::Paced { burst }) => Counting::Paced { burst },
-            (Self::PACED.., Profile::Adaptive { burst }) if spreads => Counting::Paced { burst },
-            (Self::PACED.., _) if spreads => Counting::Paced { burst: NonZeroU32::MIN },
+            (Self::PACED.., Profile::Adaptive { burst }) if spreads => Counting::Spread { burst },
+            (Self::PACED.., _) if spreads => Counting::Spread { burst: NonZeroU32::MIN },
             (0, Profile::WindowLog | Profile::Adaptive { .. }) => Counting::Log,
             _ => Counting::Universal,
         }
@@ -182,7 +184,7 @@ mod tests {
         let learned: Vec<_> = (0..6)
             .map(|n| {
                 trust.mismatch(false, 10, n * SECOND);
-                assert_eq!(trust.counting(ADAPTIVE, true), Counting::Paced { burst: BURST });
+                assert_eq!(trust.counting(ADAPTIVE, true), Counting::Spread { burst: BURST });
                 trust.learned()
             })
             .collect();
@@ -218,17 +220,17 @@ mod tests {
 
     #[test]
     fn o11_every_profile_is_spread_and_goes_back_to_itself() {
-        let paced = Counting::Paced { burst: BURST };
-        for (profile, own, between) in [
-            (Profile::WindowLog, Counting::Log, Counting::Universal),
-            (ADAPTIVE, Counting::Log, Counting::Universal),
-            (Profile::Universal, Counting::Universal, Counting::Universal),
-            (Profile::Paced { burst: BURST }, paced, paced),
+        let (paced, spread) = (Counting::Paced { burst: BURST }, Counting::Spread { burst: BURST });
+        for (profile, own, refused, between) in [
+            (Profile::WindowLog, Counting::Log, spread, Counting::Universal),
+            (ADAPTIVE, Counting::Log, spread, Counting::Universal),
+            (Profile::Universal, Counting::Universal, spread, Counting::Universal),
+            (Profile::Paced { burst: BURST }, paced, paced, paced),
         ] {
             let mut trust = TrustLevel::default();
             assert_eq!(trust.counting(profile, true), own);
             trust.mismatch(false, 10, 0);
-            assert_eq!(trust.counting(profile, true), paced);
+            assert_eq!(trust.counting(profile, true), refused);
             assert_ne!(trust.counting(profile, false), Counting::Log);
             trust.clean(profile, 10, MINUTE);
             assert_eq!(trust.counting(profile, true), between);

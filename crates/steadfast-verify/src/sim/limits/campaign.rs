@@ -54,7 +54,9 @@ impl Outcome {
 
     /// Returns the rows that promise no 429 but have one, or an overfull stretch.
     pub(super) fn broken(&self) -> impl Iterator<Item = &(Row, Tally)> {
-        self.rows.iter().filter(|(row, tally)| row.promises_zero() && tally.http_429 + tally.overfull > 0)
+        self.rows
+            .iter()
+            .filter(|(row, tally)| row.promises_zero() && tally.avoidable_429() + tally.overfull > 0)
     }
 }
 

@@ -40,7 +40,8 @@ impl Demand {
     pub(super) fn new(zone: Zone, load: Load, seed: u64) -> Self {
         let lane = if zone == Zone::PLACE_ORDER { Lane::Trading } else { Lane::Normal };
         let rng = ChaCha8Rng::seed_from_u64(seed);
-        let foreign = matches!(load, Load::Cancels(Storm::Freeze | Storm::Told)).then_some(20 * S);
+        let foreign =
+            matches!(load, Load::Cancels(Storm::Freeze | Storm::Told) | Load::Spread(_)).then_some(20 * S);
         let mut demand = Self { load, lane, rng, next: None, foreign };
         demand.next = match load {
             Load::Thirty => Some((0, Happening::Asked { lane, count: 30 })),
@@ -54,9 +55,12 @@ impl Demand {
     pub(super) fn endless(&self) -> Vec<(Lane, u32)> {
         match self.load {
             Load::Bursty | Load::IdleBurst | Load::Thirty => Vec::new(),
-            Load::Saturated | Load::Restart(_) | Load::Late(_) | Load::AfterAnswer | Load::Lowered => {
-                vec![(self.lane, 1)]
-            }
+            Load::Saturated
+            | Load::Restart(_)
+            | Load::Late(_)
+            | Load::AfterAnswer
+            | Load::Lowered
+            | Load::Spread(_) => vec![(self.lane, 1)],
             Load::Cancels(Storm::None) => vec![(Lane::Bulk, 16)],
             Load::Cancels(_) | Load::CancelBursts => vec![(Lane::Bulk, 16), (Lane::Verification, 4)],
         }
@@ -71,7 +75,10 @@ impl Demand {
     /// Removes and returns the next event.
     pub(super) fn take(&mut self) -> Option<Happening> {
         if let Some(at) = self.foreign.filter(|at| self.next.is_none_or(|(next, _)| *at < next)) {
-            self.foreign = Some(at + self.between((40_000, 80_000)));
+            // A second 429 within a minute would halve the limit, which leaves more room than a promise needs.
+            let pause =
+                if matches!(self.load, Load::Spread(_)) { (62_000, 80_000) } else { (40_000, 80_000) };
+            self.foreign = Some(at + self.between(pause));
             return Some(Happening::Foreign { count: 12 });
         }
         let (at, happening) = self.next.take()?;
@@ -88,7 +95,12 @@ impl Demand {
     fn after(&mut self, at: Nanos) -> Option<(Nanos, Happening)> {
         let asked = |lane, count| Happening::Asked { lane, count };
         match self.load {
-            Load::Saturated | Load::Late(_) | Load::AfterAnswer | Load::Lowered | Load::Thirty => None,
+            Load::Saturated
+            | Load::Late(_)
+            | Load::AfterAnswer
+            | Load::Lowered
+            | Load::Spread(_)
+            | Load::Thirty => None,
             Load::Bursty => {
                 let gap = self.between((50, 2_000));
                 Some((at + gap, asked(self.lane, 1 + self.below(16))))

@@ -18,7 +18,7 @@ pub(super) struct Gateway {
     kind: Kind,
     clock: GatewayClock,
     clock_ppm: i16,
-    /// When admitted requests were counted.
+    /// When the client's admitted requests were counted.
     admitted: Vec<Nanos>,
 }
 
@@ -76,11 +76,16 @@ impl Gateway {
             Some(lowered.map(|window| Enforcer::new(self.kind, window).clock(self.clock)).collect());
     }
 
-    /// Counts an admitted request.
+    /// Counts an admitted request of the client.
     pub(super) fn count(&mut self, now: Nanos) {
+        self.count_foreign(now);
+        self.admitted.push(now);
+    }
+
+    /// Counts an admitted request of another program.
+    pub(super) fn count_foreign(&mut self, now: Nanos) {
         let at = Duration::from_nanos(now);
         self.lowered.as_mut().unwrap_or(&mut self.windows).iter_mut().for_each(|window| window.commit(at));
-        self.admitted.push(now);
     }
 
     /// Returns the used share of the longest window's rate, over whole rounds of its limit after the first, or over all

@@ -15,6 +15,7 @@ struct Record {
     network: &'static str,
     demand: String,
     sends: u64,
+    /// Without those that another program's requests excuse.
     http_429: u64,
     used_pct: f64,
     cancel_p99_ms: Option<f64>,
@@ -41,7 +42,7 @@ fn record(row: &Row, tally: &Tally) -> Record {
         network: row.network.name(),
         demand: format!("{}: {}", row.zone, row.load),
         sends: tally.sends,
-        http_429: tally.http_429,
+        http_429: tally.avoidable_429(),
         used_pct: rounded(100.0 * tally.used(), 100.0),
         cancel_p99_ms: tally.cancel_wait(990).map(|wait| rounded(wait as f64 / MS as f64, 1_000.0)),
         promise_zero: row.promises_zero(),

@@ -21,6 +21,9 @@ pub(super) enum Load {
     AfterAnswer,
     /// Saturated, and after a minute the gateway admits one request a second.
     Lowered,
+    /// Saturated and spread: another program spends the quota of a second about once a minute, and answers
+    /// are lost. 429s are [excused](EXCUSED) for a while after the other program's requests.
+    Spread(Counted),
     /// Polls that never pause and a cancel every five seconds on average.
     Cancels(Storm),
     /// Polls and verifications that never pause, and up to 20 cancels at once every minute or so.
@@ -43,6 +46,15 @@ pub(super) enum Settle {
     Set,
     /// No.
     Unset,
+}
+
+/// When the gateway counts a request whose answer is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Counted {
+    /// When it arrives.
+    AtOnce,
+    /// At the last possible instant.
+    Late,
 }
 
 /// Events beside polls and cancels.
@@ -69,6 +81,10 @@ pub(super) const AFTER_ANSWER: Nanos = 100 * MS;
 /// How long requests other than cancels are asked to wait in [`Storm::Told`].
 pub(super) const TOLD: Duration = Duration::from_secs(60);
 
+/// For how long another program's requests excuse 429s in [`Load::Spread`]: two windows, and a second for those that
+/// were on their way.
+pub(super) const EXCUSED: Nanos = 3 * S;
+
 /// When limits are lowered in [`Load::Lowered`].
 pub(super) const LOWERED_AT: Nanos = 60 * S;
 
@@ -83,7 +99,7 @@ impl Load {
     pub(super) fn can_be_kept(self, network: Network) -> bool {
         match self {
             Self::Saturated | Self::Bursty | Self::IdleBurst | Self::Thirty => true,
-            Self::Restart(Memory::Kept) | Self::Late(Settle::Set) => true,
+            Self::Restart(Memory::Kept) | Self::Late(Settle::Set) | Self::Spread(_) => true,
             // Lost answers hold cancels back for a window only, but late ones for three more seconds, and the gateway
             // may still count the request.
             Self::Cancels(Storm::None | Storm::Verification) | Self::CancelBursts => network != Network::Bad,
@@ -109,6 +125,8 @@ impl fmt::Display for Load {
             Self::Late(Settle::Unset) => "counted late",
             Self::AfterAnswer => "counted after the answer",
             Self::Lowered => "limits lowered",
+            Self::Spread(Counted::AtOnce) => "spread, losses counted at once",
+            Self::Spread(Counted::Late) => "spread, losses counted late",
             Self::Cancels(Storm::None) => "polls, cancels",
             Self::Cancels(Storm::Verification) => "polls, storm, cancels",
             Self::Cancels(Storm::Freeze) => "polls, storm, 429s, cancels",

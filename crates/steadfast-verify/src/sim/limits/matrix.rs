@@ -5,7 +5,7 @@ use steadfast_spec::Zone;
 
 use super::{
     contender::{Contender, Profile},
-    load::{Load, Memory, Settle, Storm},
+    load::{Counted, Load, Memory, Settle, Storm},
     row::Row,
 };
 use crate::sim::{
@@ -73,6 +73,10 @@ pub(super) fn rows() -> Vec<Row> {
             add(&mut rows, zone, contender, &GATEWAYS[..7], &Network::ALL, &restarts);
             add(&mut rows, zone, contender, &GATEWAYS[..7], &Network::ALL, &late);
         }
+    }
+    let losses = [Load::Spread(Counted::AtOnce), Load::Spread(Counted::Late)];
+    for contender in OURS {
+        add(&mut rows, Zone::PLACE_ORDER, contender, &GATEWAYS[..7], &Network::ALL, &losses);
     }
     let storms = [
         Load::Cancels(Storm::None),

@@ -7,7 +7,8 @@ use super::{
     client::{Client, Ending, RequestId},
     demand::{Demand, Happening},
     gateway::Gateway,
-    load::{AFTER_ANSWER, LAG, Load, Storm, TOLD},
+    load::{AFTER_ANSWER, EXCUSED, LAG, Load, Storm, TOLD},
+    losses,
     restless::Restless,
     row::Row,
     seeds,
@@ -31,6 +32,8 @@ pub(super) struct Session {
     process: u32,
     is_up: bool,
     endless: Vec<(Lane, u32)>,
+    /// Until when another program's requests excuse 429s.
+    excused_until: Nanos,
     tally: Tally,
 }
 
@@ -68,9 +71,6 @@ impl Session {
     /// How often a client may be woken at one instant.
     const MOST_WAKES: u32 = 10_000;
 
-    /// One answer in this many is lost in a storm of resets.
-    const RESETS: u64 = 30;
-
     pub(super) fn new(row: Row, seed: u64, number: u64) -> Self {
         let surroundings = row.surroundings();
         let part = |part| seeds::derive(seed, number, &format!("{part} {surroundings}"));
@@ -88,6 +88,7 @@ impl Session {
             waiting: 0,
             process: 0,
             is_up: true,
+            excused_until: 0,
             tally: Tally::default(),
         }
     }
@@ -196,9 +197,10 @@ impl Session {
             }
             Happening::Lowered => self.gateway.lower(),
             Happening::Foreign { count } => {
+                self.excused_until = now + EXCUSED;
                 for _ in 0..count {
                     if self.gateway.admits(now) {
-                        self.gateway.count(now);
+                        self.gateway.count_foreign(now);
                     }
                 }
             }
@@ -209,7 +211,8 @@ impl Session {
         match event {
             Event::Arrived(id) => {
                 let admitted = self.gateway.admits(now);
-                self.tally.arrived(admitted, now);
+                let is_excused = matches!(self.row.load, Load::Spread(_)) && now < self.excused_until;
+                self.tally.arrived(admitted, is_excused, now);
                 self.requests[id].refused = !admitted;
                 if admitted && matches!(self.row.load, Load::Late(_)) {
                     let lag = below(&mut self.line, LAG + 1);
@@ -265,13 +268,7 @@ impl Session {
 
     fn send(&mut self, id: RequestId, now: Nanos) {
         self.waiting = self.waiting.saturating_sub(1);
-        let mut journey = self.row.network.journey(now, &mut self.line);
-        if self.row.load == Load::Cancels(Storm::Resets)
-            && journey.end == End::Answered
-            && below(&mut self.line, Self::RESETS) == 0
-        {
-            journey.end = End::Reset;
-        }
+        let journey = losses::journey(self.row, now, &mut self.line);
         let request = &mut self.requests[id];
         (request.sent, request.end) = (now, journey.end);
         request.answered = if journey.end == End::Answered { journey.at } else { now };

@@ -121,6 +121,18 @@ fn hard_times(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
         }
         writeln!(out, "{line}")?;
     }
+    for contender in OURS {
+        let is_spread = |row: &Row| matches!(row.load, Load::Spread(_)) && row.promises_zero();
+        let spread = outcome.sum(|row| row.contender == contender && is_spread(row));
+        writeln!(
+            out,
+            "{}, spread after a 429, with lost answers: {:.0} % of the quota used, {} more 429s in {} sends",
+            named(contender),
+            100.0 * spread.used(),
+            grouped(spread.avoidable_429()),
+            grouped(spread.sends),
+        )?;
+    }
     let counters = |row: &Row| {
         matches!(row.gateway, Kind::SlidingCounter { .. } | Kind::CountingRejects { .. })
             && row.contender == Contender::Steadfast(Profile::Adaptive)
@@ -206,9 +218,9 @@ fn verdict(campaign: &Campaign, outcome: &Outcome, out: &mut impl Write) -> io::
         grouped(all.ran / (3_600 * S)),
         grouped(sends),
         grouped(outcome.rows.iter().filter(|(row, _)| row.promises_zero()).count() as u64),
-        grouped(promised.http_429),
+        grouped(promised.avoidable_429()),
     )?;
-    if promised.http_429 == 0 && sends >= 3 {
+    if promised.avoidable_429() == 0 && sends >= 3 {
         writeln!(out, "so fewer than one in {} under this model, at 95 %", grouped(sends / 3))?;
     }
     writeln!(
@@ -218,7 +230,7 @@ fn verdict(campaign: &Campaign, outcome: &Outcome, out: &mut impl Write) -> io::
         grouped(promised.overfull),
     )?;
     for (row, tally) in outcome.broken().take(8) {
-        writeln!(out, "broken: {row}: {} 429s in {} sends", tally.http_429, tally.sends)?;
+        writeln!(out, "broken: {row}: {} 429s in {} sends", tally.avoidable_429(), tally.sends)?;
     }
     writeln!(
         out,

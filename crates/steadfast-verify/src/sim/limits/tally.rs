@@ -10,9 +10,11 @@ pub(super) struct Tally {
     pub(super) sends: u64,
     /// Requests that the gateway refused, whether or not the client learned of it.
     pub(super) http_429: u64,
-    /// Those of them after the first minute of their session.
+    /// Those of them that another program's requests excuse, in a row that promises no others.
+    pub(super) excused_429: u64,
+    /// Those of all after the first minute of their session.
     pub(super) late_429: u64,
-    /// The most of them in one session.
+    /// The most in one session.
     pub(super) worst_429: u64,
     /// Virtual time.
     pub(super) ran: Nanos,
@@ -51,8 +53,9 @@ impl Tally {
         }
     }
 
-    pub(super) fn arrived(&mut self, admitted: bool, now: Nanos) {
+    pub(super) fn arrived(&mut self, admitted: bool, is_excused: bool, now: Nanos) {
         self.http_429 += u64::from(!admitted);
+        self.excused_429 += u64::from(!admitted && is_excused);
         self.late_429 += u64::from(!admitted && now >= 60 * S);
     }
 
@@ -61,6 +64,7 @@ impl Tally {
         self.sessions += session.sessions;
         self.sends += session.sends;
         self.http_429 += session.http_429;
+        self.excused_429 += session.excused_429;
         self.late_429 += session.late_429;
         self.worst_429 = self.worst_429.max(session.worst_429);
         self.ran += session.ran;
@@ -71,6 +75,11 @@ impl Tally {
         (self.tenth_left, self.last_ended) = (session.tenth_left, session.last_ended);
         self.recounted += session.recounted;
         self.overfull += session.overfull;
+    }
+
+    /// Returns the 429s that nothing excuses.
+    pub(super) fn avoidable_429(&self) -> u64 {
+        self.http_429 - self.excused_429
     }
 
     /// Returns the used share of the quota, averaged over the sessions.

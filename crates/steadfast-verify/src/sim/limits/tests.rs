@@ -10,7 +10,7 @@ use super::{
     client::Queue,
     contender::{Contender, Profile},
     json,
-    load::{Load, Memory, Settle, Storm},
+    load::{Counted, Load, Memory, Settle, Storm},
     matrix,
     peers::LogAtSend,
     play::play,
@@ -133,6 +133,24 @@ fn late_counting_needs_the_margin() {
     };
     assert_eq!(refused(Settle::Set), 0);
     assert!(refused(Settle::Unset) > 10);
+}
+
+/// Regression: after a 429 one request without an answer held up all others for 31 s, or for two minutes.
+#[test]
+fn o11_in_a_spread_zone_a_lost_answer_costs_a_slot_and_no_429() {
+    for (counted, network) in [Counted::AtOnce, Counted::Late]
+        .into_iter()
+        .flat_map(|counted| Network::ALL.map(|line| (counted, line)))
+    {
+        for contender in [UNIVERSAL, Contender::Preset] {
+            let general = row(contender, "fixed", network, Load::Spread(counted));
+            let tally = played(Row { zone: Zone::PLACE_ORDER, ..general }, 1, 600 * S);
+            assert!(tally.excused_429 > 0, "{counted:?} {network:?}: another program causes some");
+            assert_eq!(tally.avoidable_429(), 0, "{counted:?} {network:?}");
+            let least = if network == Network::Bad { 0.32 } else { 0.5 };
+            assert!(tally.used() > least, "{counted:?} {network:?}: {} used", tally.used());
+        }
+    }
 }
 
 #[test]
