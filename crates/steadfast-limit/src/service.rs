@@ -92,7 +92,8 @@ impl Shared {
     fn keys(&self, authority: &str, account: &ext::Account, own_name: Option<&ApiKeyName>) -> ScopeKeys {
         let authority = &*normal(authority);
         let make = |name: Option<&ApiKeyName>| {
-            let keys = self.limiter.keys_from(authority, self.from, account);
+            let keys = self.limiter.keys(authority, account);
+            let keys = self.from.map_or(keys, |address| keys.local_address(address));
             name.map_or(keys, |name| keys.api_key(name))
         };
         if own_name.is_some() {

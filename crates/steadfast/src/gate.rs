@@ -44,11 +44,9 @@ impl LimiterGate {
     }
 
     fn keys(&self) -> ScopeKeys {
-        let keys = self.limiter.keys_from(&self.authority, self.from, &self.account);
-        match &self.api_key {
-            Some(name) => keys.api_key(name),
-            None => keys,
-        }
+        let keys = self.limiter.keys(&self.authority, &self.account);
+        let keys = self.from.map_or(keys, |address| keys.local_address(address));
+        self.api_key.as_ref().map_or(keys, |name| keys.api_key(name))
     }
 }
 

@@ -286,7 +286,8 @@ impl Stack {
             let route = call.route()?;
             let lane = call.lane().unwrap_or(route.lane);
             let account = call.account().cloned().unwrap_or_default();
-            let keys = limiter.keys_from(&authority, address, &account);
+            let keys = limiter.keys(&authority, &account);
+            let keys = address.map_or(keys, |address| keys.local_address(address));
             let keys = name.as_ref().map_or(keys, |name| keys.api_key(name));
             limiter.earliest_again(&route.zones, keys, lane).ok()
         }

@@ -38,6 +38,8 @@ impl ApiKeyName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ScopeKeys {
     client_ip: u64,
+    /// The key of requests from the default local address.
+    unbound: u64,
     api_key: u64,
     /// The key of requests that name no API key.
     unnamed: u64,
@@ -45,21 +47,26 @@ pub struct ScopeKeys {
 }
 
 impl ScopeKeys {
-    /// Makes the keys of requests to `authority`, from the local address `from`, with the credentials of `account`.
-    pub(crate) fn new(
-        hasher: &impl BuildHasher,
-        authority: &str,
-        from: Option<IpAddr>,
-        account: &str,
-    ) -> Self {
+    /// Makes the keys of requests to `authority` with the credentials of `account`.
+    pub(crate) fn new(hasher: &impl BuildHasher, authority: &str, account: &str) -> Self {
         let authority = &*normal(authority);
+        let unbound = hasher.hash_one(("client_ip", authority));
         let unnamed = hasher.hash_one(("api_key", authority));
         Self {
-            client_ip: hasher.hash_one(("client_ip", authority, from)),
+            client_ip: unbound,
+            unbound,
             api_key: unnamed,
             unnamed,
             auth_token: hasher.hash_one(("auth_token", authority, account)),
         }
+    }
+
+    /// Returns the same keys for requests that leave from that local address. Zones that count client addresses count
+    /// it apart from others, and from the default one. The last address given counts.
+    #[must_use]
+    pub fn local_address(mut self, address: IpAddr) -> Self {
+        self.client_ip = Seed([self.unbound, 0]).hash_one(address);
+        self
     }
 
     /// Returns the same keys for requests sent with the API key of that name. Zones that count API keys count it
@@ -94,8 +101,9 @@ impl Seed {
 
     /// Returns a value that changes if the standard library hashes differently: recorded keys would then not match.
     pub(crate) fn check(&self) -> u64 {
-        let keys = ScopeKeys::new(self, "gateway.example", Some(IpAddr::from([192, 0, 2, 1])), "account");
-        let keys = keys.api_key(&ApiKeyName::new("key"));
+        let keys = ScopeKeys::new(self, "gateway.example", "account")
+            .local_address(IpAddr::from([192, 0, 2, 1]))
+            .api_key(&ApiKeyName::new("key"));
         self.hash_one((keys.client_ip, keys.api_key, keys.auth_token))
     }
 }
@@ -139,7 +147,7 @@ mod tests {
     #[test]
     fn every_spelling_of_a_server_has_the_same_keys() {
         let hasher = RandomState::new();
-        let keys = |authority| ScopeKeys::new(&hasher, authority, None, "one");
+        let keys = |authority| ScopeKeys::new(&hasher, authority, "one");
         let server = keys("api.example");
         for same in [
             "API.Example",
@@ -159,7 +167,7 @@ mod tests {
     #[test]
     fn keys_depend_on_nothing_but_the_seed_and_what_they_are_made_of() {
         let (seed, other) = (Seed::random(), Seed::random());
-        let keys = |seed: &Seed| ScopeKeys::new(seed, "api.example", None, "one");
+        let keys = |seed: &Seed| ScopeKeys::new(seed, "api.example", "one");
         assert_eq!(keys(&seed), keys(&seed));
         assert_ne!(keys(&seed), keys(&other));
         assert_eq!(seed.check(), seed.check());
@@ -169,7 +177,7 @@ mod tests {
     #[test]
     fn every_scope_counts_together_what_it_names_and_nothing_else() {
         let seed = Seed::random();
-        let keys = |account| ScopeKeys::new(&seed, "api.example", None, account);
+        let keys = |account| ScopeKeys::new(&seed, "api.example", account);
         let (one, two) = (keys("one"), keys("two"));
         assert_eq!(one.of(Scope::ClientIp), two.of(Scope::ClientIp));
         assert_eq!(one.of(Scope::ApiKey), two.of(Scope::ApiKey), "nothing says that the keys differ");
@@ -181,5 +189,14 @@ mod tests {
         assert_ne!(one.api_key(&name), one.api_key(&other));
         assert_eq!(one.api_key(&other).api_key(&name), one.api_key(&name), "the last name counts");
         assert_ne!(one.of(Scope::ClientIp), one.of(Scope::ApiKey));
+        let (home, office) = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
+        assert_eq!(one.local_address(home).of(Scope::ClientIp), two.local_address(home).of(Scope::ClientIp));
+        assert_ne!(one.local_address(home).of(Scope::ClientIp), one.of(Scope::ClientIp));
+        assert_ne!(one.local_address(home), one.local_address(office));
+        assert_eq!(
+            one.local_address(office).local_address(home),
+            one.local_address(home),
+            "the last one counts"
+        );
     }
 }

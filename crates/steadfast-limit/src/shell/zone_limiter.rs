@@ -1,4 +1,4 @@
-use std::{fmt, net::IpAddr, sync::Arc};
+use std::{fmt, sync::Arc};
 
 use steadfast_call::{Lane, ext};
 use steadfast_spec::{Endpoint, Zone};
@@ -66,16 +66,11 @@ impl ZoneLimiter {
     }
 
     /// Returns the keys of requests to `authority` (host and port) with the credentials of `account`, from the
-    /// default local address. The case of the host and a port of 80 or 443 make no difference.
+    /// default [local address](ScopeKeys::local_address) and with an [API key](ScopeKeys::api_key) without a name. The
+    /// case of the host and a port of 80 or 443 make no difference.
     #[must_use]
     pub fn keys(&self, authority: &str, account: &ext::Account) -> ScopeKeys {
-        self.keys_from(authority, None, account)
-    }
-
-    /// Does the same for a separate local address: zones that count client addresses count it apart.
-    #[must_use]
-    pub fn keys_from(&self, authority: &str, from: Option<IpAddr>, account: &ext::Account) -> ScopeKeys {
-        ScopeKeys::new(self.shared.seed(), authority, from, account.as_str())
+        ScopeKeys::new(self.shared.seed(), authority, account.as_str())
     }
 
     /// Waits until all of `zones` admit a request of `lane`.

@@ -238,14 +238,13 @@ async fn accounts_gateways_and_addresses_are_counted_apart_where_the_zone_says_s
         .build()
         .unwrap();
     let (one, two) = (Account::new("one"), Account::new("two"));
-    let home = Some("192.0.2.1".parse().unwrap());
+    let home = |keys: ScopeKeys| keys.local_address("192.0.2.1".parse().unwrap());
     let start = Instant::now();
     for (authority, account) in [("a", &one), ("a", &two), ("b", &one)] {
         let keys = limiter.keys(authority, account);
         answered(limiter.acquire(&[ORDER], keys, Lane::Trading).await.unwrap());
     }
-    for (authority, from) in [("a", None), ("a", home), ("b", None)] {
-        let keys = limiter.keys_from(authority, from, &one);
+    for keys in [limiter.keys("a", &one), home(limiter.keys("a", &one)), limiter.keys("b", &one)] {
         answered(limiter.acquire(&[Zone::OTP], keys, Lane::Critical).await.unwrap());
     }
     assert_eq!(start.elapsed(), Duration::ZERO);

@@ -72,7 +72,7 @@ async fn two_gateways_in_one_process_share_nothing() {
 async fn an_address_is_counted_once_for_all_accounts_and_keys_of_a_process() {
     let limiter = ZoneLimiter::preset();
     let from = |address: &str, account| {
-        limiter.keys_from("api.example", Some(address.parse().unwrap()), &Account::new(account))
+        limiter.keys("api.example", &Account::new(account)).local_address(address.parse().unwrap())
     };
     spend(&limiter, Zone::OTP, from("192.0.2.1", "one"), 3).await;
     let other = from("192.0.2.1", "two").api_key(&ApiKeyName::new("desk"));

@@ -207,11 +207,11 @@ async fn spec_8_client_the_otp_zone_counts_addresses_and_the_others_accounts() {
     let (home, office): (IpAddr, IpAddr) = ("192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap());
     let (one, two) = (Account::new("one"), Account::new("two"));
     let wait = async |zone: Zone, from: IpAddr, account: &Account| {
-        let keys = limiter.keys_from("api.example", Some(from), account);
+        let keys = limiter.keys("api.example", account).local_address(from);
         limiter.earliest(&[zone], keys, Lane::Critical).unwrap() - Instant::now()
     };
     for (zone, limit) in [(Zone::OTP, 3), (Zone::PLACE_ORDER, 10), (Zone::GENERAL, 10), (Zone::DATA, 100)] {
-        let keys = limiter.keys_from("api.example", Some(home), &one);
+        let keys = limiter.keys("api.example", &one).local_address(home);
         for _ in 0..limit {
             let mut permit = limiter.acquire(&[zone], keys, Lane::Critical).await.unwrap();
             permit.sent();
