@@ -2,7 +2,7 @@ use std::{io, time::Duration};
 
 use steadfast_spec::{Endpoint, Zone};
 
-use crate::core::snapshot::WindowUse;
+use crate::core::{snapshot::WindowUse, trust::trust_level::TrustStep};
 
 /// An occurrence that an operator may want to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,16 +37,19 @@ pub enum Event {
         zone: Zone,
         /// The key, as in [`ZoneSnapshot`](crate::ZoneSnapshot).
         key: u64,
-        /// The new step: 0 its own profile, 1 universal, 2 paced.
-        step: u8,
+        /// The new step.
+        step: TrustStep,
     },
     /// A zone has changed the limit of its shortest window: the gateway refuses requests within the documented
-    /// limit, or no longer does. Cancels keep the documented limit until their own 429s lower it.
+    /// limit, or no longer does. Cancels keep the documented limit until their own 429s lower it, and have a limit of
+    /// their own then.
     Learned {
         /// The zone.
         zone: Zone,
         /// The key, as in [`ZoneSnapshot`](crate::ZoneSnapshot).
         key: u64,
+        /// True for the limit of cancels, the critical lane; false for that of all other lanes.
+        critical: bool,
         /// The limit that the zone applies now.
         limit: u32,
         /// The documented limit.
@@ -108,9 +111,9 @@ impl Event {
             Self::ModelMismatch { zone, ours, .. } => {
                 tracing::warn!(%zone, ?ours, "429 although the limits were kept: another counter, or another user");
             }
-            Self::Stepped { zone, step, .. } => tracing::info!(%zone, step, "zone moved on its trust"),
-            Self::Learned { zone, limit, documented, .. } => {
-                tracing::warn!(%zone, limit, documented, "zone goes by another limit, as its gateway does");
+            Self::Stepped { zone, step, .. } => tracing::info!(%zone, %step, "zone moved on its trust"),
+            Self::Learned { zone, critical, limit, documented, .. } => {
+                tracing::warn!(%zone, critical, limit, documented, "zone goes by another limit, as its gateway does");
             }
             Self::Demoted { endpoint, from, to } => {
                 tracing::warn!(?endpoint, %from, %to, "route moved to a stricter zone after unexplained 429s");

@@ -136,14 +136,14 @@ impl KeyState {
         }
     }
 
-    /// Records an answer that is no 429. Returns what the key has unlearned.
-    pub(crate) fn answered(&mut self, rules: &Rules, share: Share, now: Nanos) -> Change {
+    /// Records an answer that is no 429. Returns what the key has unlearned: in the critical lane, and in all others.
+    pub(crate) fn answered(&mut self, rules: &Rules, share: Share, now: Nanos) -> (Change, Change) {
         self.stamp(rules, share.at, now);
         self.optimistic_ended(share);
-        let Some(penalty) = &mut self.penalty else { return Change::default() };
+        let Some(penalty) = &mut self.penalty else { return Default::default() };
         penalty.breaker_mut().answered(share);
-        penalty.critical_mut().clean(rules.profile, rules.shortest_limit(), now);
-        penalty.trust_mut().clean(rules.profile, rules.shortest_limit(), now)
+        let critical = penalty.critical_mut().clean(rules.profile, rules.shortest_limit(), now);
+        (critical, penalty.trust_mut().clean(rules.profile, rules.shortest_limit(), now))
     }
 
     /// Records a 429. The optimistic grants are counted until [`optimistic_ended`](Self::optimistic_ended), because
@@ -165,9 +165,9 @@ impl KeyState {
         self.penalty_mut().trust_mut().mismatch(optimistic, rules.shortest_limit(), now)
     }
 
-    /// Records such a 429 for a request of the critical lane.
-    pub(crate) fn critical_mismatch(&mut self, rules: &Rules, now: Nanos) {
-        self.penalty_mut().critical_mut().mismatch(false, rules.shortest_limit(), now);
+    /// Records such a 429 for a request of the critical lane. Returns what that lane has learned.
+    pub(crate) fn critical_mismatch(&mut self, rules: &Rules, now: Nanos) -> Change {
+        self.penalty_mut().critical_mut().mismatch(false, rules.shortest_limit(), now)
     }
 
     /// Records that the request is no longer on its way, if only the log had admitted it.

@@ -194,8 +194,9 @@ impl Limiter {
             let (state, rules) = self.keys.get_mut(id);
             match answer {
                 Answer::Accepted => {
-                    let change = state.answered(rules, share, now);
-                    self.report_change(id, change);
+                    let (critical, others) = state.answered(rules, share, now);
+                    self.report_critical_change(id, critical);
+                    self.report_change(id, others);
                 }
                 Answer::TooManyRequests { retry_after } => {
                     let verdict = state.refused(rules, share, retry_after, now);

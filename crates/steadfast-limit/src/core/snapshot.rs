@@ -3,7 +3,7 @@ use std::time::Duration;
 use steadfast_call::Lane;
 use steadfast_spec::Zone;
 
-use crate::core::rules::ceilings::LANES;
+use crate::core::{rules::ceilings::LANES, trust::trust_level::TrustStep};
 
 /// The state of a limiter at one instant, for metrics and dashboards.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,8 +31,8 @@ pub struct ZoneSnapshot {
     pub windows: Vec<WindowUse>,
     /// The rest of a pause after a 429, for all lanes but the critical one.
     pub paused_for: Option<Duration>,
-    /// The zone's step: 0 its own profile, 1 universal, 2 paced.
-    pub step: u8,
+    /// How far the zone trusts its profile.
+    pub step: TrustStep,
     /// The lanes, in the order of [`Lane::ALL`].
     pub lanes: [LaneSnapshot; LANES],
 }
@@ -67,4 +67,7 @@ pub struct LaneSnapshot {
     pub waiting: u32,
     /// How long a request that came now would wait at least, if none ahead of it gives up.
     pub next_free: Duration,
+    /// The limit of the shortest window that 429s have taught this lane, if it is not the documented one. The critical
+    /// lane learns from its own 429s, all others learn together.
+    pub learned: Option<u32>,
 }

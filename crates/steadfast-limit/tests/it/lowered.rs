@@ -164,6 +164,33 @@ fn o11_cancels_keep_the_documented_limit() {
     assert!(matches!(events[..], [Event::Paused { .. }]), "{events:?}");
 }
 
+#[test]
+fn what_cancels_have_learned_is_reported_and_shown_apart() {
+    let mut core = Core::of(shared());
+    let learned = |core: &mut Core| {
+        core.limiter.snapshot(core.now).zones[0].lanes.map(|lane| (lane.lane, lane.learned))
+    };
+    for answered in [false, true, false] {
+        let cancel = queued_or_granted(&mut core, Lane::Critical);
+        if answered { core.answer(cancel) } else { core.answer_429(cancel) }
+    }
+    let is_learned = |event: &Event| matches!(event, Event::Learned { .. });
+    let events: Vec<_> = core.limiter.take_events().into_iter().filter(is_learned).collect();
+    let [Event::Learned { critical: true, limit: 5, documented: 10, .. }] = events[..] else {
+        panic!("{events:?}")
+    };
+    assert_eq!(learned(&mut core), Lane::ALL.map(|lane| (lane, (lane == Lane::Critical).then_some(5))));
+    core.now += S * 75;
+    for _ in 0..5 {
+        core.now += 15 * S;
+        let cancel = queued_or_granted(&mut core, Lane::Critical);
+        core.answer(cancel);
+    }
+    let events: Vec<_> = core.limiter.take_events().into_iter().filter(is_learned).collect();
+    assert!(matches!(events.last(), Some(Event::Learned { critical: true, limit: 10, .. })), "{events:?}");
+    assert_eq!(learned(&mut core), Lane::ALL.map(|lane| (lane, None)));
+}
+
 /// Asks, and waits as long as necessary.
 fn queued_or_granted(core: &mut Core, lane: Lane) -> steadfast_limit::Grant {
     let mut decision = core.ask(&[GENERAL], lane);

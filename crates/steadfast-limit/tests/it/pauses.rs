@@ -1,7 +1,7 @@
 use std::{num::NonZeroU32, time::Duration};
 
 use steadfast_limit::{
-    Answer, Ceilings, Decision, Event, Lane, MINUTE, Profile, Quota, Refusal, SECOND, Scope, Zone,
+    Answer, Ceilings, Decision, Event, Lane, MINUTE, Profile, Quota, Refusal, SECOND, Scope, TrustStep, Zone,
     ZoneLimiter,
 };
 
@@ -241,7 +241,7 @@ fn a_429_that_the_log_does_not_explain_is_reported_with_the_log() {
     let events = core.limiter.take_events();
     let [
         Event::ModelMismatch { zone, ours, .. },
-        Event::Stepped { step: 2, .. },
+        Event::Stepped { step: TrustStep::Spread, .. },
         Event::Paused { pause, again: false, .. },
     ] = &events[..]
     else {
@@ -273,9 +273,9 @@ fn an_adaptive_zone_learns_from_429s_and_recovers() {
     core.spend(GENERAL, Lane::Normal, 9);
     let grant = core.granted(GENERAL, Lane::Normal);
     core.answer_429(grant);
-    assert_eq!(step(&mut core), 2);
+    assert_eq!(step(&mut core), TrustStep::Spread);
 
-    // On the paced step requests go one at a time.
+    // In a spread zone requests go one at a time.
     core.now += 10 * S;
     let grant = core.granted(GENERAL, Lane::Normal);
     let waiter = core.queued(GENERAL, Lane::Normal);
@@ -283,7 +283,7 @@ fn an_adaptive_zone_learns_from_429s_and_recovers() {
     core.answer(grant);
     core.now += 51 * S;
     core.spend(GENERAL, Lane::Normal, 1);
-    assert_eq!(step(&mut core), 1);
+    assert_eq!(step(&mut core), TrustStep::Universal);
 
     // On the universal step the eleventh request waits longer than a window.
     core.now += 10 * S;
@@ -296,7 +296,7 @@ fn an_adaptive_zone_learns_from_429s_and_recovers() {
     core.answer(last);
     core.now += 61 * S;
     core.spend(GENERAL, Lane::Normal, 1);
-    assert_eq!(step(&mut core), 0);
+    assert_eq!(step(&mut core), TrustStep::OwnProfile);
     core.now += 10 * S;
     core.spend(GENERAL, Lane::Normal, 10);
 }
@@ -348,7 +348,7 @@ fn learning() -> Core {
     Core::new(ZoneLimiter::builder().zone(quota(BOTH[0])).zone(quota(BOTH[1])))
 }
 
-fn steps(core: &mut Core) -> Vec<u8> {
+fn steps(core: &mut Core) -> Vec<TrustStep> {
     core.limiter.snapshot(core.now).zones.iter().map(|zone| zone.step).collect()
 }
 
@@ -360,8 +360,8 @@ fn spend_both(core: &mut Core, n: usize) {
 }
 
 /// Returns both zones' steps after two answers, each a clean minute after the one before.
-fn two_minutes_later(core: &mut Core) -> Vec<u8> {
-    assert_eq!(steps(core), [2, 2]);
+fn two_minutes_later(core: &mut Core) -> Vec<TrustStep> {
+    assert_eq!(steps(core), [TrustStep::Spread; 2]);
     for _ in 0..2 {
         core.now += 61 * S;
         spend_both(core, 1);
@@ -382,7 +382,11 @@ fn a_429_that_any_count_would_admit_is_forgotten_in_two_minutes() {
         core.now += EARLY_ENOUGH;
         let grant = granted(core.ask(&BOTH, Lane::Normal));
         core.answer_429(grant);
-        assert_eq!(two_minutes_later(&mut core), [0, 0], "it says nothing against the log");
+        assert_eq!(
+            two_minutes_later(&mut core),
+            [TrustStep::OwnProfile; 2],
+            "it says nothing against the log"
+        );
     }
 }
 
@@ -397,14 +401,14 @@ fn a_429_that_only_the_log_would_admit_is_remembered_the_second_time() {
     let tries = granted(core.ask(&BOTH, Lane::Normal));
     core.answer(plain);
     core.answer_429(tries);
-    assert_eq!(two_minutes_later(&mut core), [0, 0]);
+    assert_eq!(two_minutes_later(&mut core), [TrustStep::OwnProfile; 2]);
 
     core.now += 10 * S;
     spend_both(&mut core, 10);
     core.now += TOO_EARLY;
     let tries = granted(core.ask(&BOTH, Lane::Normal));
     core.answer_429(tries);
-    assert_eq!(two_minutes_later(&mut core), [1, 1]);
+    assert_eq!(two_minutes_later(&mut core), [TrustStep::Universal; 2]);
 }
 
 #[test]
@@ -425,7 +429,7 @@ fn an_optimistic_grant_that_was_answered_lost_or_never_left_explains_no_later_42
             core.now += EARLY_ENOUGH;
             let grant = granted(core.ask(&BOTH, Lane::Normal));
             core.answer_429(grant);
-            assert_eq!(two_minutes_later(&mut core), [0, 0], "end {end}");
+            assert_eq!(two_minutes_later(&mut core), [TrustStep::OwnProfile; 2], "end {end}");
         }
     }
 }

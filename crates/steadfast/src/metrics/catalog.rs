@@ -62,8 +62,11 @@ pub const ZONE_FREE: &str = "steadfast_zone_free";
 pub const ZONE_IN_FLIGHT: &str = "steadfast_zone_in_flight";
 /// Requests waiting for their permits.
 pub const ZONE_WAITING: &str = "steadfast_zone_waiting";
-/// How long a zone still stops after a 429.
-pub const ZONE_FROZEN: &str = "steadfast_zone_frozen_seconds";
+/// How long a zone still pauses after a 429.
+pub const ZONE_PAUSED: &str = "steadfast_zone_paused_seconds";
+/// The limit that 429s have taught a lane for a zone's shortest window, where it is lowest; zero if the documented one
+/// applies.
+pub const ZONE_LEARNED: &str = "steadfast_zone_learned_limit";
 /// How far the service's clock is ahead of this machine's; negative if it is behind.
 pub const CLOCK_SKEW: &str = "steadfast_clock_skew_seconds";
 /// One if there is a usable token, otherwise zero.
@@ -227,8 +230,9 @@ pub const METRICS: &[Metric] = &[
     gauge(ZONE_WAITING, &[ZONE, LANE], "requests that wait for their permits"),
     Metric {
         unit: Unit::Seconds,
-        ..gauge(ZONE_FROZEN, &[ZONE], "how long the zone still stops after a 429")
+        ..gauge(ZONE_PAUSED, &[ZONE], "how long the zone still pauses after a 429")
     },
+    gauge(ZONE_LEARNED, &[ZONE, LANE], "the limit that 429s have taught; zero if the documented one applies"),
     Metric { unit: Unit::Seconds, ..gauge(CLOCK_SKEW, &[], "how far the service's clock is ahead") },
     gauge(TOKEN_USABLE, &[], "one if there is a token that may be used"),
     gauge(LOGINS_LATCHED, &[], "one if logins have stopped until a reset"),

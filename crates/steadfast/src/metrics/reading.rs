@@ -68,7 +68,9 @@ impl Slots {
 struct Load {
     in_flight: u32,
     waiting: BTreeMap<Lane, u32>,
-    frozen: Duration,
+    paused: Duration,
+    /// The lowest learned limit of each lane that has one.
+    learned: BTreeMap<Lane, u32>,
 }
 
 impl Reading {
@@ -98,7 +100,12 @@ impl Reading {
             let load = Load {
                 in_flight: zone.in_flight,
                 waiting: zone.lanes.iter().map(|lane| (lane.lane, lane.waiting)).collect(),
-                frozen: zone.paused_for.unwrap_or_default(),
+                paused: zone.paused_for.unwrap_or_default(),
+                learned: zone
+                    .lanes
+                    .iter()
+                    .filter_map(|lane| lane.learned.map(|limit| (lane.lane, limit)))
+                    .collect(),
             };
             self.load(zone.zone, load);
         }
@@ -114,9 +121,12 @@ impl Reading {
     fn load(&mut self, zone: Zone, load: Load) {
         let sum = self.zones.entry(zone).or_default();
         sum.in_flight += load.in_flight;
-        sum.frozen = sum.frozen.max(load.frozen);
+        sum.paused = sum.paused.max(load.paused);
         for (lane, waiting) in load.waiting {
             *sum.waiting.entry(lane).or_default() += waiting;
+        }
+        for (lane, limit) in load.learned {
+            sum.learned.entry(lane).and_modify(|lowest| *lowest = limit.min(*lowest)).or_insert(limit);
         }
     }
 
@@ -212,10 +222,13 @@ impl Reading {
             let load = self.zones.get(zone).unwrap_or(&idle);
             let zone = ("zone", zone.as_str());
             to.gauge(&key(catalog::ZONE_IN_FLIGHT, [zone]), f64::from(load.in_flight));
-            to.gauge(&key(catalog::ZONE_FROZEN, [zone]), load.frozen.as_secs_f64());
+            to.gauge(&key(catalog::ZONE_PAUSED, [zone]), load.paused.as_secs_f64());
             for lane in Lane::ALL {
                 let waiting = load.waiting.get(&lane).copied().unwrap_or_default();
-                to.gauge(&key(catalog::ZONE_WAITING, [zone, ("lane", lane.as_str())]), f64::from(waiting));
+                let lane_of_zone = [zone, ("lane", lane.as_str())];
+                to.gauge(&key(catalog::ZONE_WAITING, lane_of_zone), f64::from(waiting));
+                let learned = load.learned.get(&lane).copied().unwrap_or_default();
+                to.gauge(&key(catalog::ZONE_LEARNED, lane_of_zone), f64::from(learned));
             }
         }
     }

@@ -40,8 +40,10 @@ impl Limiter {
         }
         // A probe that fails shows that the quota is still spent, not that critical requests follow too fast.
         if grant.lane() == Lane::Critical && after == After::Nothing && !grant.is_lenient() {
-            state.critical_mismatch(rules, now);
+            let change = state.critical_mismatch(rules, now);
+            self.report_critical_change(id, change);
         }
+        let (state, rules) = self.keys.get_mut(id);
         // Critical requests are not spread, and may use more than the other lanes have learned.
         let is_explained = grant.is_lenient() || grant.lane() == Lane::Critical && state.trust().spreads();
         if !is_explained {

@@ -38,6 +38,7 @@ impl Limiter {
                 lane,
                 waiting: waiting[lane as usize],
                 next_free: Duration::from_nanos(self.estimate(id, lane, false, now) - now),
+                learned: state.learned(lane),
             }),
         };
         (state.zone(), snapshot)
@@ -47,17 +48,30 @@ impl Limiter {
         self.keys.heap_bytes() + self.waiters.heap_bytes() + self.scratch.capacity() * size_of::<Nanos>()
     }
 
-    /// Reports what a key has learned or unlearned.
+    /// Reports what a key has learned or unlearned in all lanes but the critical one.
     pub(super) fn report_change(&mut self, id: usize, change: Change) {
         let (state, rules) = self.keys.get(id);
-        let (zone, key, trust) = (rules.zone, state.key(), state.trust());
         if change.step {
-            self.events.push(Event::Stepped { zone, key, step: trust.step() });
+            let (zone, key, step) = (rules.zone, state.key(), state.trust().step());
+            self.events.push(Event::Stepped { zone, key, step });
         }
         if change.limit {
-            let documented = rules.shortest_limit();
-            let limit = trust.learned().unwrap_or(documented);
-            self.events.push(Event::Learned { zone, key, limit, documented });
+            self.report_limit(id, Lane::Bulk);
         }
+    }
+
+    /// Reports what a key has learned or unlearned in the critical lane, which is not spread.
+    pub(super) fn report_critical_change(&mut self, id: usize, change: Change) {
+        if change.limit {
+            self.report_limit(id, Lane::Critical);
+        }
+    }
+
+    fn report_limit(&mut self, id: usize, lane: Lane) {
+        let (state, rules) = self.keys.get(id);
+        let documented = rules.shortest_limit();
+        let limit = state.learned(lane).unwrap_or(documented);
+        let (zone, key, critical) = (rules.zone, state.key(), lane == Lane::Critical);
+        self.events.push(Event::Learned { zone, key, critical, limit, documented });
     }
 }

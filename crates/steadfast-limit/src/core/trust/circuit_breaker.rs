@@ -20,7 +20,8 @@ pub(crate) struct CircuitBreaker {
     until: Nanos,
     /// The end of the longest pause that the service asked for. It holds back all lanes but the critical one.
     asked_until: Nanos,
-    step: u8,
+    /// How often the first pause has been doubled: once for each probe that was refused.
+    doublings: u8,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,10 +57,10 @@ pub(crate) enum After {
 
 impl CircuitBreaker {
     const FIRST_PAUSE: Nanos = 1_000_000_000;
-    const LONGEST_STEP: u8 = 3;
+    const MOST_DOUBLINGS: u8 = 3;
     const LONGEST_PAUSE: Nanos = 60_000_000_000;
     /// The longest that the critical lane waits between two tries: the schedule that §7 gives for a 429 ends there.
-    const LONGEST_CRITICAL: Nanos = Self::FIRST_PAUSE << Self::LONGEST_STEP;
+    const LONGEST_CRITICAL: Nanos = Self::FIRST_PAUSE << Self::MOST_DOUBLINGS;
     /// For how long after the begin of a pause critical requests leave one by one.
     const CAUTION: Nanos = 60_000_000_000;
 
@@ -103,7 +104,7 @@ impl CircuitBreaker {
             // later, and cancels wait.
             State::Open | State::HalfOpen => {
                 self.state = State::HalfOpen;
-                Self::FIRST_PAUSE << self.step
+                Self::FIRST_PAUSE << self.doublings
             }
         };
         self.until = now + reserved;
@@ -157,11 +158,12 @@ impl CircuitBreaker {
             State::HalfOpen if share.awaited => After::Pause,
             _ => After::Nothing,
         };
-        self.step = if after == After::Nothing { 0 } else { (self.step + 1).min(Self::LONGEST_STEP) };
-        let step = Self::FIRST_PAUSE << self.step;
+        self.doublings =
+            if after == After::Nothing { 0 } else { (self.doublings + 1).min(Self::MOST_DOUBLINGS) };
+        let own = Self::FIRST_PAUSE << self.doublings;
         self.state = State::Open;
         self.since = now.max(1);
-        self.until = now + asked.filter(|asked| *asked <= step || binds_cancels(*asked)).unwrap_or(step);
+        self.until = now + asked.filter(|asked| *asked <= own || binds_cancels(*asked)).unwrap_or(own);
         self.asked_until = self.asked_until.max(asked.map_or(0, |asked| now + asked));
         Verdict::Opened { pause: self.admits_at(Lane::Bulk) - now, after }
     }

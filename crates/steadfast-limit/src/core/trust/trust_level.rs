@@ -1,4 +1,4 @@
-use std::num::NonZeroU32;
+use std::{fmt, num::NonZeroU32};
 
 use crate::core::{rules::profile::Profile, time::Nanos};
 
@@ -15,6 +15,48 @@ pub(crate) enum Counting {
     Spread { burst: NonZeroU32 },
 }
 
+/// How far a zone trusts that the gateway counts as the zone's profile assumes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum TrustStep {
+    /// It goes by its own profile.
+    #[default]
+    OwnProfile,
+    /// It goes by the universal rule, after some time without a 429.
+    Universal,
+    /// It spreads requests over its shortest window, after a 429.
+    Spread,
+}
+
+impl TrustStep {
+    /// Returns the next step towards the zone's own profile.
+    fn towards_profile(self) -> Self {
+        match self {
+            Self::Spread => Self::Universal,
+            Self::Universal | Self::OwnProfile => Self::OwnProfile,
+        }
+    }
+
+    /// Returns how many steps the zone's own profile is away.
+    fn distance(self) -> u64 {
+        match self {
+            Self::OwnProfile => 0,
+            Self::Universal => 1,
+            Self::Spread => 2,
+        }
+    }
+}
+
+impl fmt::Display for TrustStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OwnProfile => "own profile",
+            Self::Universal => "universal",
+            Self::Spread => "spread",
+        })
+    }
+}
+
 /// The position of one key's zone between trust and penalty.
 ///
 /// Every 429 that the limiter's own log does not explain gets the same reaction, whatever its cause: another way of
@@ -22,7 +64,7 @@ pub(crate) enum Counting {
 /// against every way of counting. A further one then means that the limit is lower than documented.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TrustLevel {
-    step: u8,
+    step: TrustStep,
     /// How often the gateway has refused requests that only the log admits.
     strikes: u8,
     /// The learned limit of the shortest window; 0 means the documented one.
@@ -43,8 +85,6 @@ pub(crate) struct Change {
 }
 
 impl TrustLevel {
-    /// The step at which requests are spread.
-    const PACED: u8 = 2;
     /// The time without a refusal after which a zone moves one step up.
     const CLEAN: Nanos = 60_000_000_000;
     /// The time without a refusal after which the learned limit grows by one request.
@@ -65,20 +105,20 @@ impl TrustLevel {
     pub(crate) fn counting(self, profile: Profile, spreads: bool) -> Counting {
         match (self.step, profile) {
             (_, Profile::Paced { burst }) => Counting::Paced { burst },
-            (Self::PACED.., Profile::Adaptive { burst }) if spreads => Counting::Spread { burst },
-            (Self::PACED.., _) if spreads => Counting::Spread { burst: NonZeroU32::MIN },
-            (0, Profile::WindowLog | Profile::Adaptive { .. }) => Counting::Log,
+            (TrustStep::Spread, Profile::Adaptive { burst }) if spreads => Counting::Spread { burst },
+            (TrustStep::Spread, _) if spreads => Counting::Spread { burst: NonZeroU32::MIN },
+            (TrustStep::OwnProfile, Profile::WindowLog | Profile::Adaptive { .. }) => Counting::Log,
             _ => Counting::Universal,
         }
     }
 
     /// True if requests are spread because of a refusal.
     pub(crate) fn spreads(self) -> bool {
-        self.step >= Self::PACED
+        self.step == TrustStep::Spread
     }
 
-    /// Returns the step: 0 is full trust.
-    pub(crate) fn step(self) -> u8 {
+    /// Returns the step.
+    pub(crate) fn step(self) -> TrustStep {
         self.step
     }
 
@@ -100,7 +140,7 @@ impl TrustLevel {
     /// no failure of the log need be remembered.
     pub(crate) fn is_over(self, limit: u32, now: Nanos) -> bool {
         let raises = self.learned().map_or(0, |learned| limit.saturating_sub(learned));
-        let steps = u64::from(self.step) * Self::CLEAN + u64::from(raises) * Self::CLEAN_FOR_ONE;
+        let steps = self.step.distance() * Self::CLEAN + u64::from(raises) * Self::CLEAN_FOR_ONE;
         let memory = if self.strikes > 0 { steps.max(Self::MEMORY) } else { steps };
         memory == 0 || self.since + memory <= now
     }
@@ -109,15 +149,16 @@ impl TrustLevel {
     /// `optimistic` is true if requests that only the log admits were on their way.
     pub(crate) fn mismatch(&mut self, optimistic: bool, limit: u32, now: Nanos) -> Change {
         let before = *self;
-        if self.step < Self::PACED {
-            // ## n => Paced
+        if self.step != TrustStep::Spread {
+            // ## OwnProfile, Universal => Spread
             //
             // The gateway counts in a way that this step is not safe against, or allows less than documented. A step
             // that is safe against every way of counting shows which.
-            self.strikes = self.strikes.saturating_add(u8::from(optimistic && self.step == 0));
-            self.step = Self::PACED;
+            self.strikes =
+                self.strikes.saturating_add(u8::from(optimistic && self.step == TrustStep::OwnProfile));
+            self.step = TrustStep::Spread;
         } else if self.struck + Self::CLEAN > now {
-            // ## Paced, N => Paced, N / 2
+            // ## Spread, N => Spread, N / 2
             //
             // Requests were spread, and the gateway refused one all the same.
             self.learned = (self.learned().unwrap_or(limit) / 2).max(1);
@@ -139,14 +180,14 @@ impl TrustLevel {
                 self.learned = if self.learned + 1 < limit { self.learned + 1 } else { 0 };
                 self.since = now;
             }
-        } else if self.step > 0 {
-            // ## Paced => Universal => Log, as far as the profile goes
+        } else if self.step != TrustStep::OwnProfile {
+            // ## Spread => Universal => OwnProfile, and past Universal where that is not on the way
             //
             // A minute without a refusal covers the service's longest window. But a gateway that has refused a
             // request admitted only by the log will do so again, so the log is tested ever more rarely.
             if clean >= self.clean_time() {
                 let goes_by_log = matches!(profile, Profile::WindowLog | Profile::Adaptive { .. });
-                self.step = if goes_by_log { self.step - 1 } else { 0 };
+                self.step = if goes_by_log { self.step.towards_profile() } else { TrustStep::OwnProfile };
                 self.since = now;
             }
         } else if clean >= Self::MEMORY {
@@ -161,8 +202,8 @@ impl TrustLevel {
 
     fn clean_time(self) -> Nanos {
         match (self.step, self.strikes) {
-            (1, 2) => Self::AGAIN,
-            (1, 3..) => Self::MEMORY,
+            (TrustStep::Universal, 2) => Self::AGAIN,
+            (TrustStep::Universal, 3..) => Self::MEMORY,
             _ => Self::CLEAN,
         }
     }
@@ -170,7 +211,10 @@ impl TrustLevel {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        TrustStep::{OwnProfile, Spread, Universal},
+        *,
+    };
 
     const SECOND: Nanos = 1_000_000_000;
     const MINUTE: Nanos = 60 * SECOND;
@@ -196,7 +240,7 @@ mod tests {
         let mut trust = TrustLevel::default();
         trust.mismatch(false, 10, 0);
         assert_eq!(trust.mismatch(false, 10, MINUTE), Change::default());
-        assert_eq!((trust.learned(), trust.step()), (None, 2));
+        assert_eq!((trust.learned(), trust.step()), (None, Spread));
         assert_eq!(trust.mismatch(false, 10, 2 * MINUTE - 1), Change { limit: true, step: false });
     }
 
@@ -212,7 +256,7 @@ mod tests {
             trust.clean(ADAPTIVE, 4, at * SECOND);
             assert_eq!(trust.learned(), learned, "after {at} s");
         }
-        for (at, step) in [(89, 2), (90, 1), (149, 1), (150, 0)] {
+        for (at, step) in [(89, Spread), (90, Universal), (149, Universal), (150, OwnProfile)] {
             trust.clean(ADAPTIVE, 4, at * SECOND);
             assert_eq!(trust.step(), step, "after {at} s");
         }
@@ -235,7 +279,7 @@ mod tests {
             trust.clean(profile, 10, MINUTE);
             assert_eq!(trust.counting(profile, true), between);
             trust.clean(profile, 10, 2 * MINUTE);
-            assert_eq!((trust.counting(profile, true), trust.step()), (own, 0));
+            assert_eq!((trust.counting(profile, true), trust.step()), (own, OwnProfile));
         }
     }
 
@@ -246,14 +290,14 @@ mod tests {
         let mut now = MINUTE;
         for minutes in [1, 10, 60, 60] {
             trust.mismatch(true, 10, now);
-            assert_eq!((trust.step(), trust.most_optimistic()), (2, 1));
+            assert_eq!((trust.step(), trust.most_optimistic()), (Spread, 1));
             now += MINUTE;
             assert!(trust.clean(ADAPTIVE, 10, now).step);
             assert!(!trust.clean(ADAPTIVE, 10, now + minutes * MINUTE - 1).step);
             assert!(!trust.is_over(10, now + 59 * MINUTE - 1), "it is remembered while no request comes");
             now += minutes * MINUTE;
             assert!(trust.clean(ADAPTIVE, 10, now).step);
-            assert_eq!((trust.step(), trust.most_optimistic()), (0, 1));
+            assert_eq!((trust.step(), trust.most_optimistic()), (OwnProfile, 1));
         }
         trust.clean(ADAPTIVE, 10, now + 60 * MINUTE - 1);
         assert_eq!(trust.most_optimistic(), 1);
@@ -265,8 +309,12 @@ mod tests {
     fn a_refusal_that_no_optimistic_grant_explains_is_no_strike() {
         let mut trust = TrustLevel::default();
         trust.mismatch(false, 10, 0);
-        assert_eq!((trust.step(), trust.most_optimistic()), (2, 3));
+        assert_eq!((trust.step(), trust.most_optimistic()), (Spread, 3));
         trust.mismatch(true, 10, 1);
-        assert_eq!((trust.step(), trust.most_optimistic()), (2, 3), "only the first step goes by the log");
+        assert_eq!(
+            (trust.step(), trust.most_optimistic()),
+            (Spread, 3),
+            "only the first step goes by the log"
+        );
     }
 }
