@@ -54,6 +54,8 @@ mod recorder;
 
 use std::{fmt, path::Path};
 
+#[cfg(test)]
+pub(crate) use self::fold::Fold;
 pub(crate) use self::recorder::{Recorder, session_of};
 pub use self::{
     disk::{Disk, DiskFile, FileSystem},

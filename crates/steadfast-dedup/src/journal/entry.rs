@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use steadfast_call::{Outcome, Resend, ext};
@@ -89,9 +89,27 @@ pub enum Record {
         /// The identifiers of its candidates.
         candidates: Vec<String>,
     },
+    /// The service's clock gave the current day another name than earlier entries.
+    Renamed {
+        /// The day's wrong name, in entries about lists.
+        from: TradingDay,
+        /// Its right name.
+        day: TradingDay,
+        /// The orders that were sent on it.
+        intents: BTreeSet<IntentNo>,
+    },
 }
 
 impl Record {
+    /// Gives the day of a send or a list its right name, as [`Renamed`](Self::Renamed) says.
+    pub(crate) fn rename_day(&mut self, from: TradingDay, right: TradingDay, intents: &BTreeSet<IntentNo>) {
+        match self {
+            Self::Begun { attempt, day, .. } if intents.contains(&attempt.intent) => *day = right,
+            Self::Seen { day, .. } if *day == from => *day = right,
+            _ => {}
+        }
+    }
+
     /// Returns the trading day on which it was written, where the record has one.
     pub(crate) fn day(&self) -> Option<TradingDay> {
         match self {
@@ -100,7 +118,8 @@ impl Record {
             | Self::Found { .. }
             | Self::Confirmed { .. }
             | Self::Ruled { .. }
-            | Self::Unresolved { .. } => None,
+            | Self::Unresolved { .. }
+            | Self::Renamed { .. } => None,
         }
     }
 }
@@ -172,6 +191,11 @@ enum Written {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         candidates: Vec<String>,
     },
+    Renamed {
+        from: i64,
+        day: i64,
+        intents: Vec<u64>,
+    },
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -236,6 +260,10 @@ impl Written {
             Record::Unresolved { intent, reason, candidates } => {
                 Self::Unresolved { intent: intent.0, reason, candidates }
             }
+            Record::Renamed { from, day, intents } => {
+                let intents = intents.into_iter().map(|intent| intent.0).collect();
+                Self::Renamed { from: from.0, day: day.0, intents }
+            }
         }
     }
 
@@ -280,6 +308,10 @@ impl Written {
             Self::Unresolved { intent, reason, candidates } => {
                 Record::Unresolved { intent: IntentNo(intent), reason, candidates }
             }
+            Self::Renamed { from, day, intents } => {
+                let intents = intents.into_iter().map(IntentNo).collect();
+                Record::Renamed { from: TradingDay(from), day: TradingDay(day), intents }
+            }
         })
     }
 }
@@ -313,6 +345,7 @@ mod tests {
             Record::Confirmed { intent },
             Record::Ruled { intent, order_id: None },
             Record::Ruled { intent, order_id: Some("o".into()) },
+            Record::Renamed { from: day, day: TradingDay(0), intents: [intent].into() },
         ];
         for (session, name) in
             [(Session::default(), None), (Session::hashed(9), Some(ext::IntentId::new("ä\n")))]

@@ -134,6 +134,8 @@ impl Fold {
                 });
                 self.keep(account, Some(intent), entry);
             }
+            // The entries themselves get the right day.
+            Record::Renamed { from, day, intents } => self.rename_day(&account, *from, *day, intents),
             Record::Seen { day, .. } => {
                 let day = *day;
                 self.turn(&account, day);
@@ -172,6 +174,27 @@ impl Fold {
         }
         for at in trail.entries {
             self.kept.remove(&at);
+        }
+    }
+
+    fn rename_day(
+        &mut self,
+        account: &ext::Account,
+        from: TradingDay,
+        day: TradingDay,
+        intents: &BTreeSet<IntentNo>,
+    ) {
+        for intent in intents {
+            if let Some(trail) = self.intents.get_mut(&(account.clone(), *intent)) {
+                trail.day = day;
+            }
+        }
+        for entry in self.kept.values_mut().filter(|entry| entry.account == *account) {
+            entry.record.rename_day(from, day, intents);
+        }
+        match self.days.get_mut(account) {
+            Some(latest) if *latest == from => *latest = day,
+            _ => self.turn(account, day),
         }
     }
 

@@ -8,7 +8,7 @@ use steadfast_spec::OrderRequest;
 
 use super::{Durable, Entry, Journal, Record};
 use crate::{
-    numbers::{AttemptNo, Session, TradingDay},
+    numbers::{AttemptNo, IntentNo, Session, TradingDay},
     protocol::{
         event::{Effect, Event, OrderEvent},
         order_protocol::OrderProtocol,
@@ -126,6 +126,7 @@ impl Recorder {
             Effect::Confirmed(intent) => {
                 self.journal.append(self.entry(Record::Confirmed { intent: *intent }));
             }
+            Effect::DayRenamed { from, day, intents } => self.renamed(*from, *day, intents),
             Effect::Decided(_) => {}
         }
     }
@@ -133,6 +134,21 @@ impl Recorder {
     fn seen(&self, session: Session, day: TradingDay, order_ids: &[Arc<str>], complete: bool) {
         let order_ids = order_ids.iter().map(ToString::to_string).collect();
         self.journal.append(self.entry(Record::Seen { session, day, order_ids, complete }));
+    }
+
+    /// Writes the right day of orders and lists, as soon as possible: until then their names are free for the next
+    /// process.
+    fn renamed(&self, from: TradingDay, day: TradingDay, intents: &[IntentNo]) {
+        let mut chunks = intents.chunks(IDS).peekable();
+        let written = |intents: &[IntentNo]| {
+            let intents = intents.iter().copied().collect();
+            drop(self.journal.append_durably(self.entry(Record::Renamed { from, day, intents })));
+        };
+        // Lists have a day, too.
+        if chunks.peek().is_none() {
+            written(&[]);
+        }
+        chunks.for_each(written);
     }
 
     fn entry(&self, record: Record) -> Entry {

@@ -201,6 +201,15 @@ pub enum Effect {
         /// Whether it was a valid read of the whole list.
         complete: bool,
     },
+    /// The current day has another name than it had so far.
+    DayRenamed {
+        /// The wrong one.
+        from: TradingDay,
+        /// The right one.
+        day: TradingDay,
+        /// The orders that were sent on it.
+        intents: Vec<IntentNo>,
+    },
 }
 
 /// Something about an order that its caller may not have been told.

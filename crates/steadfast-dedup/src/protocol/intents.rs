@@ -204,19 +204,22 @@ impl Intents {
         Some(number) <= self.restored
     }
 
-    /// Renames the day of the intents of a day with a wrong name.
-    pub(crate) fn rename_day(&mut self, wrong: TradingDay, right: TradingDay) {
+    /// Renames the day of the intents of a day with a wrong name, and returns them.
+    pub(crate) fn rename_day(&mut self, wrong: TradingDay, right: TradingDay) -> Vec<IntentNo> {
         let restored = self.restored;
         // The clock was behind: orders that an earlier process placed on the day with the wrong name were
         // yesterday's.
         let is_older = |number: IntentNo, intent: &Intent| {
             wrong < right && Some(number) <= restored && intent.order_id().is_some()
         };
+        let mut renamed = Vec::new();
         for (&number, intent) in &mut self.all {
             if intent.day() == wrong && !is_older(number, intent) {
                 intent.rename_day(right);
+                renamed.push(number);
             }
         }
+        renamed
     }
 
     /// Carries over to the next day.

@@ -76,7 +76,7 @@ impl OrderProtocol {
         match event {
             Event::Tick => {}
             Event::DayBegan(day) => self.begin_day(day, &mut out),
-            Event::DayRenamed(day) => self.rename_day(day),
+            Event::DayRenamed(day) => self.rename_day(day, &mut out),
             Event::MidnightNear(near) => self.time.set_midnight_near(near),
             Event::Slept(slept) => self.time.sleep(slept),
             Event::ClockStepped { by, forward } => {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use crate::{
     numbers::{IntentNo, LogicalTime, TradingDay},
     protocol::{
+        event::Effect,
         fresh::Fresh,
         intent::{Finding, Intent},
         key::Key,
@@ -23,9 +24,10 @@ use crate::{
 
 impl OrderProtocol {
     /// Renames the current day; nothing of it is over.
-    pub(crate) fn rename_day(&mut self, day: TradingDay) {
+    pub(crate) fn rename_day(&mut self, day: TradingDay, out: &mut Vec<Effect>) {
         let wrong = self.time.rename_day(day);
-        self.intents.rename_day(wrong, day);
+        let intents = self.intents.rename_day(wrong, day);
+        out.push(Effect::DayRenamed { from: wrong, day, intents });
         self.reads.rename_day(wrong, day);
         // Orders set aside as yesterday's are today's again, and keep their owners.
         let seen = self.time.tick();

@@ -1,6 +1,7 @@
 //! Reports what earlier processes left in doubt, and how it ended.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
@@ -88,10 +89,25 @@ pub fn unresolved(entries: &[Entry]) -> Vec<RecoveredOrder> {
                     overdue.order.verdict = Verdict::Unresolved(Unresolved::new(reason, candidates.clone()));
                 }
             }
-            Record::Seen { .. } => {}
+            Record::Seen { .. } | Record::Renamed { .. } => {}
         }
     }
     open.into_values().map(|overdue| overdue.order).collect()
+}
+
+/// Returns one account's entries with the right names of their days.
+pub(crate) fn rightly_dated<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<Cow<'a, Entry>> {
+    let mut dated: Vec<Cow<'a, Entry>> = Vec::new();
+    for entry in entries {
+        if let Record::Renamed { from, day, intents } = &entry.record {
+            let has_day = |entry: &&mut Cow<'a, Entry>| entry.record.day().is_some();
+            for before in dated.iter_mut().filter(has_day) {
+                before.to_mut().record.rename_day(*from, *day, intents);
+            }
+        }
+        dated.push(Cow::Borrowed(entry));
+    }
+    dated
 }
 
 /// How an account's protocol gets to where the journal ends.
@@ -192,7 +208,7 @@ impl Replay {
                 {
                     events.push(Event::Known { session, order_ids, complete });
                 }
-                Record::Seen { .. } => {}
+                Record::Seen { .. } | Record::Renamed { .. } => {}
             }
         }
         // The day first: orders lost on the one before are no longer in doubt.
@@ -261,7 +277,7 @@ mod tests {
     use steadfast_call::Resend;
 
     use super::*;
-    use crate::{numbers::Session, protocol::event::Answer};
+    use crate::{journal::Fold, numbers::Session, protocol::event::Answer};
 
     fn entries(outcomes: &[Outcome]) -> Vec<Entry> {
         let fields =
@@ -275,6 +291,36 @@ mod tests {
             [begun, Record::Closed { attempt, outcome: outcome.clone(), answer: Answer::Status(400) }]
         });
         sends.map(|record| Entry { account: ext::Account::default(), record }).collect()
+    }
+
+    #[test]
+    fn a_renamed_day_is_renamed_in_earlier_entries_alone() {
+        let account = ext::Account::default();
+        let entry = |record| Entry { account: account.clone(), record };
+        let seen = |day| {
+            let order_ids = vec!["o".to_owned()];
+            entry(Record::Seen { session: Session::default(), day, order_ids, complete: true })
+        };
+        let (wrong, right) = (TradingDay(1), TradingDay(3));
+        let mut written = entries(&[Outcome::Accepted { order_id: Some("o".into()) }]);
+        written.push(seen(wrong));
+        written.push(entry(Record::Renamed { from: wrong, day: right, intents: [IntentNo(4)].into() }));
+        written.push(seen(right));
+        let days =
+            |entries: &[Entry]| -> Vec<_> { entries.iter().filter_map(|entry| entry.record.day()).collect() };
+        let dated: Vec<_> = rightly_dated(&written).into_iter().map(Cow::into_owned).collect();
+        assert_eq!(days(&dated), [right; 3]);
+        // A journal that is written anew holds the same.
+        let mut fold = Fold::default();
+        written.iter().for_each(|entry| fold.add(entry.clone()));
+        let kept: Vec<_> = fold.entries().cloned().collect();
+        assert!(dated.iter().filter(|entry| !matches!(entry.record, Record::Renamed { .. })).eq(&kept));
+        // Another order, and the same order in a later entry, keep their day.
+        let others = Record::Renamed { from: right, day: wrong, intents: BTreeSet::new() };
+        written.insert(0, entry(others));
+        assert_eq!(days(&written)[0], wrong);
+        let dated: Vec<_> = rightly_dated(&written).into_iter().map(Cow::into_owned).collect();
+        assert_eq!(days(&dated), [right; 3]);
     }
 
     #[test]

@@ -160,7 +160,7 @@ impl SharedProtocol {
             match effect {
                 Effect::Decided(intent) => state.take(About::Intent(intent), &mut woken),
                 Effect::Report(event) => reports.push(event),
-                Effect::Seen { .. } | Effect::Confirmed(_) => {}
+                Effect::Seen { .. } | Effect::Confirmed(_) | Effect::DayRenamed { .. } => {}
             }
         }
         state.take(About::Change, &mut woken);

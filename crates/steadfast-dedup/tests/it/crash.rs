@@ -1158,6 +1158,29 @@ async fn o03_a_name_of_a_process_that_began_days_behind_is_not_free() {
     }
 }
 
+/// Regression: an answer told the date, and the journal kept the wrong day of the orders before it. The next process took
+/// them for those of a day before, and sent a placed one again.
+#[tokio::test(start_paused = true)]
+async fn o03_a_name_of_a_day_that_was_renamed_is_not_free() {
+    for days in [1, 3] {
+        let clocks = crate::clocks::Clockwork::before_midnight(s(43_200));
+        clocks.set_wall(-days * 86_400);
+        let world = World { settings: clocks.settings(), ..World::new() };
+        let process = world.start();
+        assert_eq!(process.place_as("n", ORDER).await, Told::Placed("o1".into()));
+        let truth = clocks.clone();
+        world.gateway.0.lock().date = Some(WallClock::new(move || truth.truth()));
+        assert_eq!(process.place_as("m", &order(5)).await, Told::Placed("o2".into()));
+        world.gateway.0.lock().date = None;
+        clocks.set_wall(0);
+        process.kill();
+        let process = world.start();
+        assert_eq!(process.place_as("n", ORDER).await, Told::Attached("o1".into()), "{days}");
+        assert_eq!(process.place_as("m", &order(5)).await, Told::Attached("o2".into()), "{days}");
+        assert_eq!(world.gateway.posts(), 2);
+    }
+}
+
 /// An order acknowledged today is not taken for another's late order when the day is corrected to today.
 #[tokio::test(start_paused = true)]
 async fn o03_a_corrected_day_keeps_the_orders_that_have_owners() {

@@ -20,7 +20,7 @@ use crate::{
         resolution::{Reason, Unresolved, Verdict},
     },
     tracker::{
-        recovery::{RecoveredOrder, Replay},
+        recovery::{RecoveredOrder, Replay, rightly_dated},
         shared_protocol::State,
     },
 };
@@ -36,10 +36,10 @@ impl Account {
         entries: impl IntoIterator<Item = &'a Entry>,
     ) -> (Vec<RecoveredOrder>, Vec<RecoveredOrder>) {
         let now = self.shared.clock().now();
-        let entries: Vec<_> = entries.into_iter().collect();
+        let entries = rightly_dated(entries);
         let state = self.shared.get_mut();
         let today = state.time.resume(entries.iter().filter_map(|entry| entry.record.day()).max());
-        let replay = Replay::of(entries, today);
+        let replay = Replay::of(entries.iter().map(AsRef::as_ref), today);
         state.resume(OrderProtocol::new(self.settings.clone(), replay.first), replay.next_intent);
         // Its history says which day it begins with.
         state.protocol.step(now, Event::DayBegan(replay.first));

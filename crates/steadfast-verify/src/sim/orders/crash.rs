@@ -80,7 +80,7 @@ impl MemoryJournal {
 }
 
 /// Every name in [`MemoryJournal::counts`].
-pub(crate) const WRITTEN: [&str; 12] = [
+pub(crate) const WRITTEN: [&str; 13] = [
     "journal.begun",
     "journal.closed-not-sent",
     "journal.closed-not-executed",
@@ -92,6 +92,7 @@ pub(crate) const WRITTEN: [&str; 12] = [
     "journal.found",
     "journal.ruled",
     "journal.confirmed",
+    "journal.renamed",
     "journal.unresolved",
 ];
 
@@ -108,8 +109,9 @@ const fn name(record: &Record) -> &'static str {
         Record::Found { .. } => 8,
         Record::Ruled { .. } => 9,
         Record::Confirmed { .. } => 10,
+        Record::Renamed { .. } => 11,
         // Kinds of records from later versions count as the last kind.
-        _ => 11,
+        _ => 12,
     }]
 }
 

@@ -39,8 +39,13 @@ pub(crate) fn items(outcome: &Outcome, medium: Medium, axes: Axes) -> Vec<Item> 
     names.dedup();
     let faults = names.into_iter().map(|name| Item { name, times: outcome.faults.of(name), least: LEAST });
     // No person checks orders in a simulation, so there are no rulings. No order is invalid, so none is rejected.
-    let written =
-        WRITTEN.into_iter().filter(|name| !["journal.ruled", "journal.closed-rejected"].contains(name));
+    // Only a wrong clock gives a day a wrong name.
+    let is_drawn = |name: &&str| match *name {
+        "journal.ruled" | "journal.closed-rejected" => false,
+        "journal.renamed" => axes.has(Axis::WallClock),
+        _ => true,
+    };
+    let written = WRITTEN.into_iter().filter(is_drawn);
     let written = written.map(|name| Item { name, times: outcome.written.of(name), least: 1 });
     let ours = &outcome.ours;
     let told = [
