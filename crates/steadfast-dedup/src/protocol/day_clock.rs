@@ -114,12 +114,25 @@ impl DayClock {
         if !self.confirmed && !agree(dated, self.believed) {
             return self.begin_anew(now, dated);
         }
+        let corrected = (!self.confirmed).then(|| self.take_back(now, dated)).flatten();
         if agree(dated, wall) {
             (self.anchor, self.confirmed) = (wall, true);
         } else if agree(dated, self.believed) {
             (self.anchor, self.confirmed) = (self.believed, true);
         }
-        self.read(now)
+        Change { corrected, ..self.read(now) }
+    }
+
+    /// Takes back a day of the journal that has not begun by the service's clock, and returns the right one.
+    ///
+    /// The machine's clock was ahead while an earlier process wrote it down.
+    fn take_back(&mut self, now: Reading, dated: i64) -> Option<TradingDay> {
+        let latest = TradingDay((dated + SLACK + now.carried).div_euclid(DAY));
+        if self.day <= latest {
+            return None;
+        }
+        self.day = latest;
+        Some(latest)
     }
 
     /// Corrects the believed time, which only this machine's clock at the start supports, by the first date that
@@ -142,6 +155,11 @@ impl DayClock {
         self.day = corrected.unwrap_or(self.day);
         self.read(now);
         Change { stepped, corrected }
+    }
+
+    /// True if the wall clock says that the day has not begun.
+    pub(crate) fn is_ahead_of_clock(&self, now: Reading) -> bool {
+        self.day > TradingDay((now.wall + SLACK).div_euclid(DAY))
     }
 
     /// True while the wall clock differs from the believed time.
@@ -338,6 +356,22 @@ mod tests {
         day.date(at(NOON + 1_000, 1_000), NOON + DAY, 80);
         day.read(at(NOON + 2_000, 2_000));
         assert_eq!(day.day(), TradingDay(10));
+    }
+
+    #[test]
+    fn a_day_of_the_journal_that_has_not_begun_is_taken_back() {
+        let mut day = noon();
+        day.at_least(TradingDay(11));
+        assert!(day.is_ahead_of_clock(at(NOON, 0)));
+        assert_eq!(day.date(at(NOON, 0), NOON, 80).corrected, Some(TradingDay(10)));
+        assert_eq!(day.day(), TradingDay(10));
+        // Midnight is near: the day may have begun where it was written down.
+        let late = NOON + 12 * HOUR - 1_000;
+        let mut day = DayClock::new(at(late, 0));
+        day.at_least(TradingDay(11));
+        assert!(!day.is_ahead_of_clock(at(late, 0)));
+        assert_eq!(day.date(at(late, 0), late, 80), Change::default());
+        assert_eq!(day.day(), TradingDay(11));
     }
 
     #[test]

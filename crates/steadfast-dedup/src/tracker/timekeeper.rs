@@ -131,8 +131,11 @@ impl Timekeeper {
     }
 
     /// True if answers have no date, and the machine's clock was not seen to be set.
-    pub(crate) fn is_left_to_the_clock(&self) -> bool {
-        self.undated && !self.day.is_doubted()
+    ///
+    /// A day of the journal that has not begun by the machine's clock shows that it was set while no process ran.
+    pub(crate) fn is_left_to_the_clock(&self, settings: &Settings) -> bool {
+        let now = settings.reading(&self.start, &settings.moment());
+        self.undated && !self.day.is_doubted() && !self.day.is_ahead_of_clock(now)
     }
 
     /// True if the journal of an earlier process has a day that is more than one ahead of the service's clock.

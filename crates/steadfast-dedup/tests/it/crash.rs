@@ -1181,6 +1181,31 @@ async fn o03_a_name_of_a_day_that_was_renamed_is_not_free() {
     }
 }
 
+/// Regression: a clock was a day ahead for a moment while an order left. The next process went on with that day, also once
+/// the service told the date, and an order from before that moment was sent again.
+#[tokio::test(start_paused = true)]
+async fn o03_a_day_of_the_journal_that_has_not_begun_frees_no_name() {
+    let unknown = Told::Unresolved("epoch_changed", vec!["o1".into()], 0);
+    for (dated, told) in [(true, Told::Attached("o1".into())), (false, unknown)] {
+        let clocks = crate::clocks::Clockwork::before_midnight(s(43_200));
+        let world = World { settings: clocks.settings(), ..World::new() };
+        let process = world.start();
+        assert_eq!(process.place_as("n", ORDER).await, Told::Placed("o1".into()));
+        clocks.set_wall(86_400);
+        assert_eq!(process.place_as("m", &order(5)).await, Told::Placed("o2".into()));
+        clocks.set_wall(0);
+        process.kill();
+        if dated {
+            let truth = clocks.clone();
+            world.gateway.0.lock().date = Some(WallClock::new(move || truth.truth()));
+        }
+        let process = world.start();
+        assert_eq!(process.place_as("n", ORDER).await, told);
+        assert_eq!(process.place_as("m", &order(5)).await, Told::Attached("o2".into()));
+        assert_eq!(world.gateway.posts(), 2);
+    }
+}
+
 /// An order acknowledged today is not taken for another's late order when the day is corrected to today.
 #[tokio::test(start_paused = true)]
 async fn o03_a_corrected_day_keeps_the_orders_that_have_owners() {

@@ -88,8 +88,9 @@ impl Account {
             }
             self.baseline().await;
             // A date may also be missing because the answer came from a cache or was too slow.
-            let is_left_to_the_clock =
-                |state: &mut State| state.protocol.knows_list() && state.time.is_left_to_the_clock();
+            let is_left_to_the_clock = |state: &mut State| {
+                state.protocol.knows_list() && state.time.is_left_to_the_clock(&self.settings)
+            };
             if is_settled() || self.shared.look(is_left_to_the_clock) {
                 return true;
             }
