@@ -146,8 +146,9 @@ pub enum InvalidLimiter {
     /// The [gateway's timeout](crate::Builder::gateway_timeout), or the time within which a request
     /// [arrives](crate::Builder::arrives_within), is too long for exact counting.
     TimeoutTooLong,
-    /// A demotion names a zone that was not added, or the same zone twice.
-    UnknownDemotion(Zone),
+    /// A [move of refused routes](crate::Builder::move_refused_routes) names a zone that was not added, or the same
+    /// zone twice.
+    InvalidMove(Zone),
     /// The journal cannot be read or written.
     Journal {
         /// The file.
@@ -196,8 +197,11 @@ impl fmt::Display for InvalidLimiter {
             Self::TimeoutTooLong => {
                 f.write_str("gateway timeout, or time to arrive, is too long to count exactly")
             }
-            Self::UnknownDemotion(zone) => {
-                write!(f, "demotion names zone {zone}, which is not another zone of the limiter")
+            Self::InvalidMove(zone) => {
+                write!(
+                    f,
+                    "move of refused routes names zone {zone}, which is not another zone of the limiter"
+                )
             }
             Self::Journal { path, kind } => write!(f, "journal {} cannot be kept: {kind}", path.display()),
             Self::JournalNotOwn { path, why } => write!(f, "journal {} is not used: {why}", path.display()),

@@ -12,7 +12,7 @@ use tower_service::Service;
 use crate::{
     core::decision::{Answer, Loss},
     error::Refusal,
-    shell::{acquire::Acquire, permit::Permit, watched_route::WatchedRoute},
+    shell::{acquire::Acquire, permit::Permit, route_mover::WatchedRoute},
 };
 
 /// A request for a permit, and what the future needs besides.

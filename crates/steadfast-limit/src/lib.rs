@@ -131,7 +131,7 @@
 //!   how much.
 //! * It does not share quota between processes. One process passes its spent slots to the next through a file
 //!   ([`ColdStart::Journal`]) or as data ([`ZoneLimiter::export`]).
-//! * It moves a route from one zone to another only where [`Builder::demote`] is set, and it does not retry.
+//! * It moves a route from one zone to another only where [`Builder::move_refused_routes`] is set, and it does not retry.
 //! * It counts requests only, not resources that are held, such as connections.
 
 pub mod explained;

@@ -57,7 +57,7 @@ pub enum Event {
     },
     /// A route was refused several times within its zone's limits. It is counted under a stricter zone for half an
     /// hour.
-    Demoted {
+    RouteMoved {
         /// The route's endpoint; `None` for a path in no table.
         endpoint: Option<Endpoint>,
         /// The zone that it fell under.
@@ -66,7 +66,7 @@ pub enum Event {
         to: Zone,
     },
     /// A route falls under its own zone again.
-    Restored {
+    RouteReturned {
         /// The route's endpoint; `None` for a path in no table.
         endpoint: Option<Endpoint>,
         /// The zone.
@@ -115,10 +115,10 @@ impl Event {
             Self::Learned { zone, critical, limit, documented, .. } => {
                 tracing::warn!(%zone, critical, limit, documented, "zone goes by another limit, as its gateway does");
             }
-            Self::Demoted { endpoint, from, to } => {
+            Self::RouteMoved { endpoint, from, to } => {
                 tracing::warn!(?endpoint, %from, %to, "route moved to a stricter zone after unexplained 429s");
             }
-            Self::Restored { endpoint, zone } => {
+            Self::RouteReturned { endpoint, zone } => {
                 tracing::info!(?endpoint, %zone, "route is back under its own zone");
             }
             Self::JournalDamaged => {

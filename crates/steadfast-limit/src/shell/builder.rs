@@ -11,11 +11,11 @@ use crate::{
         settings::Settings,
         start::Start,
         time::nanos,
-        trust::demotion::Demotions,
     },
     error::InvalidLimiter,
     persist::{clocks::Clocks, cold_start::ColdStart, resume::Beginning},
     shell::{
+        route_mover::RouteMover,
         shared::{Observer, Shared},
         zone_limiter::ZoneLimiter,
     },
@@ -52,7 +52,7 @@ pub struct Builder {
     queue_bounds: [u32; LANES],
     most_keys: usize,
     strict_critical: bool,
-    demotion: Option<(Zone, Zone)>,
+    moved_routes: Option<(Zone, Zone)>,
     cold_start: ColdStart,
     wall_clock: WallClock,
     boot_clock: BootClock,
@@ -92,7 +92,7 @@ impl Builder {
             queue_bounds,
             most_keys,
             strict_critical,
-            demotion: None,
+            moved_routes: None,
             cold_start: ColdStart::default(),
             wall_clock: WallClock::system(),
             boot_clock: BootClock::system(),
@@ -171,11 +171,11 @@ impl Builder {
     /// minute although the limits of `from` were kept. Off by default. The last call applies.
     ///
     /// The service's pages disagree whether some market and account data fall under [`Zone::DATA`] or
-    /// [`Zone::GENERAL`]. `demote(Zone::DATA, Zone::GENERAL)` finds out for each route and reports it by
-    /// [`Event::Demoted`]. Only the layer does so, because [`ZoneLimiter::acquire`] knows no routes.
+    /// [`Zone::GENERAL`]. `move_refused_routes(Zone::DATA, Zone::GENERAL)` finds out for each route and reports it by
+    /// [`Event::RouteMoved`]. Only the layer does so, because [`ZoneLimiter::acquire`] knows no routes.
     #[must_use]
-    pub fn demote(mut self, from: Zone, to: Zone) -> Self {
-        self.demotion = Some((from, to));
+    pub fn move_refused_routes(mut self, from: Zone, to: Zone) -> Self {
+        self.moved_routes = Some((from, to));
         self
     }
 
@@ -219,8 +219,8 @@ impl Builder {
         let observer = self.observer.take();
         let clocks = Clocks::new(self.wall_clock.clone(), self.boot_clock.clone());
         let cold = std::mem::take(&mut self.cold_start);
-        let demotions = self.demotion.map(|(from, to)| Demotions::new(from, to));
-        ZoneLimiter::start(self.build_core()?, observer, demotions, cold, clocks)
+        let route_mover = self.moved_routes.map(|(from, to)| RouteMover::new(from, to));
+        ZoneLimiter::start(self.build_core()?, observer, route_mover, cold, clocks)
     }
 
     /// Builds only the pure core, for simulations with instants of their own. It has no observer:
@@ -252,10 +252,10 @@ impl Builder {
                 return Err(InvalidLimiter::DuplicateZone(quota.zone));
             }
         }
-        if let Some((from, to)) = self.demotion {
+        if let Some((from, to)) = self.moved_routes {
             let is_known = |zone| self.quotas.iter().any(|quota| quota.zone == zone);
             if let Some(zone) = [from, to].into_iter().find(|zone| !is_known(*zone) || from == to) {
-                return Err(InvalidLimiter::UnknownDemotion(zone));
+                return Err(InvalidLimiter::InvalidMove(zone));
             }
         }
         if matches!(self.cold_start, ColdStart::Journal(_)) {
@@ -287,7 +287,7 @@ impl fmt::Debug for Builder {
             .field("queue_bounds", &self.queue_bounds)
             .field("most_keys", &self.most_keys)
             .field("strict_critical", &self.strict_critical)
-            .field("demotion", &self.demotion)
+            .field("moved_routes", &self.moved_routes)
             .field("cold_start", &self.cold_start)
             .field("observer", &self.observer.is_some())
             .finish_non_exhaustive()

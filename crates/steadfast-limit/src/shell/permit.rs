@@ -7,7 +7,7 @@ use crate::{
         decision::{Answer, Grant, Loss},
         time::Nanos,
     },
-    shell::{shared::Shared, watched_route::WatchedRoute},
+    shell::{route_mover::WatchedRoute, shared::Shared},
 };
 
 /// The right to send one request, spent in every zone that it falls under.
@@ -112,12 +112,12 @@ impl Permit {
     pub(crate) fn settle_watched(mut self, answer: Answer, watched: Option<WatchedRoute>) {
         let Some(grant) = self.take() else { return };
         let watched = watched.filter(|_| matches!(answer, Answer::TooManyRequests { .. }));
-        let unexplained = self.shared.with(|core, now| {
+        let mismatched = self.shared.with(|core, now| {
             core.settle(grant, answer, now);
             watched.filter(|watched| core.is_mismatched(watched.zone()))
         });
-        if let Some(watched) = unexplained {
-            self.shared.unexplained(watched);
+        if let Some(watched) = mismatched {
+            self.shared.mismatch(watched);
         }
         self.shared.touched();
     }

@@ -2,7 +2,7 @@ use steadfast_spec::Scope;
 use tokio::time::Duration;
 
 use crate::{
-    core::{event::Event, limiter::Limiter, start::Start, trust::demotion::Demotions},
+    core::{event::Event, limiter::Limiter, start::Start},
     error::{InvalidLimiter, Refusal},
     persist::{
         clocks::Clocks,
@@ -14,6 +14,7 @@ use crate::{
     },
     request::keys::ScopeKeys,
     shell::{
+        route_mover::RouteMover,
         shared::{Observer, Shared},
         zone_limiter::ZoneLimiter,
     },
@@ -25,7 +26,7 @@ impl ZoneLimiter {
     pub(crate) fn start(
         mut core: Limiter,
         observer: Option<Observer>,
-        demotions: Option<Demotions>,
+        route_mover: Option<RouteMover>,
         cold: ColdStart,
         clocks: Clocks,
     ) -> Result<Self, InvalidLimiter> {
@@ -52,7 +53,7 @@ impl ZoneLimiter {
                 InvalidLimiter::Journal { path: journal.path().to_owned(), kind: error.kind() }
             })?;
         }
-        let shared = Shared::new(core, beginning, journal).observed(observer, demotions);
+        let shared = Shared::new(core, beginning, journal).observed(observer, route_mover);
         if is_damaged {
             shared.report(&Event::JournalDamaged);
         }

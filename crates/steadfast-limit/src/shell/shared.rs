@@ -1,6 +1,5 @@
 use std::{fmt, sync::Arc};
 
-use parking_lot::Mutex;
 use steadfast_spec::{Scope, Zone};
 use tokio::time::{Duration, Instant};
 
@@ -10,12 +9,11 @@ use crate::{
         event::Event,
         limiter::Limiter,
         time::{LONGEST, Nanos},
-        trust::demotion::Demotions,
     },
     error::Refusal,
     persist::{journal::Journal, record::Entry, resume::Beginning},
     request::keys::{ScopeKeys, Seed},
-    shell::{hand_off::HandOff, zone_keys::ZoneKeys},
+    shell::{hand_off::HandOff, route_mover::RouteMover, zone_keys::ZoneKeys},
 };
 
 /// A callback for events.
@@ -29,7 +27,7 @@ pub(crate) struct Shared {
     /// Names and scopes of the zones, as in the core, readable without the lock.
     zones: Box<[(Zone, Scope)]>,
     hand_off: HandOff,
-    demotions: Option<Mutex<Demotions>>,
+    route_mover: Option<RouteMover>,
     beginning: Beginning,
     journal: Option<Journal>,
 }
@@ -47,16 +45,16 @@ impl Shared {
             observer: None,
             zones: core.zones().collect(),
             hand_off: HandOff::new(core),
-            demotions: None,
+            route_mover: None,
             beginning,
             journal,
         }
     }
 
     /// Sets who is told of events, and which routes may be moved.
-    pub(crate) fn observed(mut self, observer: Option<Observer>, demotions: Option<Demotions>) -> Self {
+    pub(crate) fn observed(mut self, observer: Option<Observer>, route_mover: Option<RouteMover>) -> Self {
         self.observer = observer;
-        self.demotions = demotions.map(Mutex::new);
+        self.route_mover = route_mover;
         self
     }
 
@@ -68,8 +66,8 @@ impl Shared {
         &self.seed
     }
 
-    pub(crate) fn demotions(&self) -> Option<&Mutex<Demotions>> {
-        self.demotions.as_ref()
+    pub(crate) fn route_mover(&self) -> Option<&RouteMover> {
+        self.route_mover.as_ref()
     }
 
     pub(crate) fn beginning(&self) -> Beginning {

@@ -8,7 +8,7 @@ use crate::{
     core::snapshot::Snapshot,
     error::Refusal,
     request::keys::ScopeKeys,
-    shell::{acquire::Acquire, shared::Shared, watched_route::WatchedRoute},
+    shell::{acquire::Acquire, route_mover::WatchedRoute, shared::Shared},
 };
 
 /// Hands out permits to send, for every zone of one service.

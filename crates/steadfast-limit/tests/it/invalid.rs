@@ -156,13 +156,13 @@ fn a_gateway_timeout_beyond_counting() {
 }
 
 #[test]
-fn a_demotion_to_a_zone_that_is_not_there_or_is_the_same() {
-    let message = "demotion names zone data, which is not another zone of the limiter";
-    let wrong = Invalid::UnknownDemotion(Zone::DATA);
-    refused(zone(quota()).demote(Zone::DATA, MINE), &wrong, message);
-    refused(zone(quota()).demote(MINE, Zone::DATA), &wrong, message);
-    let message = "demotion names zone mine, which is not another zone of the limiter";
-    refused(zone(quota()).demote(MINE, MINE), &Invalid::UnknownDemotion(MINE), message);
+fn a_move_of_routes_to_a_zone_that_is_not_there_or_is_the_same() {
+    let message = "move of refused routes names zone data, which is not another zone of the limiter";
+    let wrong = Invalid::InvalidMove(Zone::DATA);
+    refused(zone(quota()).move_refused_routes(Zone::DATA, MINE), &wrong, message);
+    refused(zone(quota()).move_refused_routes(MINE, Zone::DATA), &wrong, message);
+    let message = "move of refused routes names zone mine, which is not another zone of the limiter";
+    refused(zone(quota()).move_refused_routes(MINE, MINE), &Invalid::InvalidMove(MINE), message);
 }
 
 #[test]

@@ -191,7 +191,7 @@ fn defaults() -> BTreeMap<&'static str, String> {
         ("Builder::queue_bound", of(&limits, "queue_bounds")),
         ("Builder::max_keys", of(&limits, "most_keys")),
         ("Builder::strict_critical", of(&limits, "strict_critical")),
-        ("Builder::demote", of(&limits, "demotion")),
+        ("Builder::move_refused_routes", of(&limits, "moved_routes")),
         ("Builder::cold_start", of(&limits, "cold_start")),
         ("Builder::on_event", of(&limits, "observer")),
         ("Quota::limit", of(&quota, "limits")),

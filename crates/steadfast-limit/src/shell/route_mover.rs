@@ -1,20 +1,38 @@
 use std::hash::BuildHasher;
 
+use parking_lot::Mutex;
 use steadfast_spec::{Endpoint, Scope, Zone};
 use tokio::time::Instant;
 
 use crate::{
-    core::{event::Event, trust::demotion::Standing},
+    core::{
+        event::Event,
+        trust::moved_routes::{MovedRoutes, Standing},
+    },
     request::keys::ScopeKeys,
     shell::shared::Shared,
 };
 
-/// A route that may be demoted, for the duration of one of its requests.
+/// Moves routes that the gateway refuses within their zone's limits to a stricter zone.
+#[derive(Debug)]
+pub(crate) struct RouteMover {
+    from: Zone,
+    to: Zone,
+    routes: Mutex<MovedRoutes>,
+}
+
+/// A route that may be moved, for the duration of one of its requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WatchedRoute {
     route: u64,
     endpoint: Option<Endpoint>,
     zone: Zone,
+}
+
+impl RouteMover {
+    pub(crate) fn new(from: Zone, to: Zone) -> Self {
+        Self { from, to, routes: Mutex::default() }
+    }
 }
 
 impl WatchedRoute {
@@ -26,7 +44,7 @@ impl WatchedRoute {
 
 /// Routes that may be counted under another zone than their own.
 impl Shared {
-    /// Returns the request's route, if that may be demoted.
+    /// Returns the request's route, if that may be moved.
     pub(crate) fn watch(
         &self,
         zones: &[Zone],
@@ -34,7 +52,7 @@ impl Shared {
         endpoint: Option<Endpoint>,
         path: &str,
     ) -> Option<WatchedRoute> {
-        let zone = self.demotions()?.lock().from;
+        let zone = self.route_mover()?.from;
         if !zones.contains(&zone) {
             return None;
         }
@@ -44,33 +62,28 @@ impl Shared {
         Some(WatchedRoute { route: self.seed().hash_one((server, endpoint, path)), endpoint, zone })
     }
 
-    /// Returns the zone that a demoted route is moved from, and the zone it is moved to.
+    /// Returns the zone that a moved route is moved from, and the zone it is moved to.
     pub(crate) fn moved(&self, watched: WatchedRoute) -> Option<(Zone, Zone)> {
+        let RouteMover { from, to, routes } = self.route_mover()?;
         let now = self.nanos(Instant::now());
-        let mut demotions = self.demotions()?.lock();
-        let (from, to) = (demotions.from, demotions.to);
-        let standing = demotions.standing(watched.route, now);
-        drop(demotions);
+        let standing = routes.lock().standing(watched.route, now);
         match standing {
             Standing::Own => None,
-            Standing::Demoted => Some((from, to)),
-            Standing::Restored => {
-                self.report(&Event::Restored { endpoint: watched.endpoint, zone: from });
+            Standing::Moved => Some((*from, *to)),
+            Standing::Returned => {
+                self.report(&Event::RouteReturned { endpoint: watched.endpoint, zone: *from });
                 None
             }
         }
     }
 
     /// Records that a request of the route was refused and the limiter's own log does not explain it.
-    pub(crate) fn unexplained(&self, watched: WatchedRoute) {
-        let Some(demotions) = self.demotions() else { return };
+    pub(crate) fn mismatch(&self, watched: WatchedRoute) {
+        let Some(RouteMover { from, to, routes }) = self.route_mover() else { return };
         let now = self.nanos(Instant::now());
-        let mut demotions = demotions.lock();
-        let (from, to) = (demotions.from, demotions.to);
-        let demoted = demotions.unexplained(watched.route, now);
-        drop(demotions);
-        if demoted {
-            self.report(&Event::Demoted { endpoint: watched.endpoint, from, to });
+        let is_moved = routes.lock().mismatch(watched.route, now);
+        if is_moved {
+            self.report(&Event::RouteMoved { endpoint: watched.endpoint, from: *from, to: *to });
         }
     }
 }

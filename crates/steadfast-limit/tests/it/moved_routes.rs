@@ -28,9 +28,9 @@ impl Run {
         self.refused.lock().unwrap().iter().filter(|at| (from..to).contains(*at)).count()
     }
 
-    /// Returns the demotions and restorations, with their seconds.
+    /// Returns the moves and returns, with their seconds.
     fn moves(&self) -> Vec<(u64, Event)> {
-        let moved = |event: &Event| matches!(event, Event::Demoted { .. } | Event::Restored { .. });
+        let moved = |event: &Event| matches!(event, Event::RouteMoved { .. } | Event::RouteReturned { .. });
         self.heard.lock().unwrap().iter().filter(|(_, event)| moved(event)).cloned().collect()
     }
 }
@@ -80,17 +80,17 @@ async fn run(builder: Builder, seconds: u64) -> Run {
 
 #[tokio::test(start_paused = true)]
 async fn a_route_that_is_refused_three_times_moves_to_the_stricter_zone_for_half_an_hour() {
-    let run = run(zones().demote(Zone::DATA, Zone::GENERAL), 31 * 60).await;
+    let run = run(zones().move_refused_routes(Zone::DATA, Zone::GENERAL), 31 * 60).await;
     let moves = run.moves();
     let endpoint = Some(Endpoint::SymbolStore);
-    let (first, demoted) = &moves[0];
-    assert_eq!(*demoted, Event::Demoted { endpoint, from: Zone::DATA, to: Zone::GENERAL });
+    let (first, moved) = &moves[0];
+    assert_eq!(*moved, Event::RouteMoved { endpoint, from: Zone::DATA, to: Zone::GENERAL });
     assert!(*first < 60, "{moves:?}");
     assert!(run.refused_between(0, first + 1) >= 3);
     assert_eq!(run.refused_between(first + 3, first + 1_800), 0, "no 429 as long as it is there");
-    let (restored, event) = &moves[1];
-    assert_eq!(*event, Event::Restored { endpoint, zone: Zone::DATA });
-    assert!((first + 1_800..first + 1_803).contains(restored), "{moves:?}");
+    let (returned, event) = &moves[1];
+    assert_eq!(*event, Event::RouteReturned { endpoint, zone: Zone::DATA });
+    assert!((first + 1_800..first + 1_803).contains(returned), "{moves:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -102,7 +102,7 @@ async fn no_route_is_moved_unless_it_is_asked_for() {
 
 #[tokio::test(start_paused = true)]
 async fn other_routes_of_the_zone_stay_where_they_are() {
-    let limiter = zones().demote(Zone::DATA, Zone::GENERAL).build().unwrap();
+    let limiter = zones().move_refused_routes(Zone::DATA, Zone::GENERAL).build().unwrap();
     let answer = |request: &Request<()>| match request.uri().path().ends_with("other") {
         true => StatusCode::OK,
         false => StatusCode::TOO_MANY_REQUESTS,
