@@ -8,7 +8,7 @@ use steadfast_call::{
 use steadfast_dedup::{NotRepeated, OrderRefused, Reason, Unresolved};
 use steadfast_limit::Refusal;
 use steadfast_retry::{AttemptTrail, RetriesEnded};
-use steadfast_spec::BaseUrl;
+use steadfast_spec::{BaseUrl, Endpoint};
 use tokio::time::Instant;
 
 use crate::transport::{authority_of, why_not_connected};
@@ -34,6 +34,8 @@ struct Facts {
     ready_at: Option<Instant>,
     /// True if executing the request twice does no harm.
     safe: bool,
+    /// What is in doubt, if it is no order: the endpoint of a cancel or a change.
+    in_doubt: Option<Endpoint>,
     /// The address of the service, if it could not be reached.
     authority: Option<String>,
     source: Option<BoxError>,
@@ -86,6 +88,7 @@ impl Error {
             trail: None,
             ready_at: None,
             safe: false,
+            in_doubt: None,
             authority: None,
             source: None,
         }))
@@ -221,9 +224,10 @@ impl Error {
         self
     }
 
-    /// Turns it into the error of a call that may have been executed.
-    pub(crate) fn in_doubt(mut self) -> Self {
+    /// Turns it into the error of a cancel or a change that may have been executed.
+    pub(crate) fn in_doubt(mut self, of: Endpoint) -> Self {
         self.0.kind = ErrorKind::InDoubt;
+        self.0.in_doubt = Some(of);
         self
     }
 
@@ -351,7 +355,11 @@ impl fmt::Display for Error {
             ErrorKind::RateLimited => "rate limit exceeded",
             ErrorKind::Unreachable => "service cannot be reached",
             ErrorKind::Unavailable => "service failed",
-            ErrorKind::InDoubt => "order is in doubt",
+            ErrorKind::InDoubt => match self.0.in_doubt {
+                Some(Endpoint::CancelOrder) => "cancel of the order is in doubt",
+                Some(_) => "change of the order is in doubt",
+                None => "order is in doubt",
+            },
             ErrorKind::NotObserved => "order was not observed",
             ErrorKind::NotOpen => "order is not open",
             ErrorKind::UnexpectedAnswer => "unexpected answer",
@@ -369,6 +377,10 @@ impl fmt::Display for Error {
         }
         if let Some(message) = &self.0.message {
             write!(f, " {}", on_one_line(message))?;
+        }
+        if let Some(answered) = self.0.unresolved.as_ref().and_then(|it| it.answered.as_deref()) {
+            // No list shows it, or something contradicts it, but a person can look for it.
+            write!(f, "; answered with order {} (unconfirmed)", on_one_line(answered))?;
         }
         let Some(source) = self.0.source.as_deref() else { return Ok(()) };
         let connecting =

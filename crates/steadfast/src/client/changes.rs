@@ -2,7 +2,7 @@ use std::collections::HashSet;
 
 use futures_util::{StreamExt, stream};
 use steadfast_call::{BoxError, Outcome, Resend};
-use steadfast_spec::{Code, LegType, Operation, OrderChange, OrderRecord, OrderStatus};
+use steadfast_spec::{Code, Endpoint, LegType, Operation, OrderChange, OrderRecord, OrderStatus};
 
 use super::{Client, Record, late_changes::EarlierChange};
 use crate::error::{Error, ErrorKind, NothingToChange};
@@ -27,7 +27,7 @@ impl Client {
     /// Cancels an order, and decides by the list if no answer is clear.
     pub(super) async fn cancel_order(&self, order_id: &str) -> Result<(), Error> {
         let Err(error) = self.confirmed(&Operation::cancel_order(order_id)).await else { return Ok(()) };
-        let (error, records) = self.records_in_doubt(error, order_id).await?;
+        let (error, records) = self.records_in_doubt(Endpoint::CancelOrder, error, order_id).await?;
         // The order may still be open as long as any of its records may be.
         if records.is_empty() || records.iter().any(may_be_open) {
             return Err(error);
@@ -69,7 +69,7 @@ impl Client {
         };
         let only_one =
             error.was_in_doubt() && self.late_changes.note(order_id, change, &error, self.tracker.settings());
-        let (error, mut records) = self.records_in_doubt(error, order_id).await?;
+        let (error, mut records) = self.records_in_doubt(Endpoint::ModifyOrder, error, order_id).await?;
         // Only the main leg of a bracket order is changed.
         records.retain(|order| order.leg_type.as_ref().is_none_or(|leg| leg.is(LegType::Main)));
         if records.iter().any(|record| change.is_shown_by(record) == Some(true)) {
@@ -121,13 +121,14 @@ impl Client {
     /// The same error, if nothing was in doubt or the list cannot be read.
     async fn records_in_doubt(
         &self,
+        of: Endpoint,
         error: Error,
         order_id: &str,
     ) -> Result<(Error, Vec<OrderRecord>), Error> {
         if !error.was_in_doubt() {
             return Err(error);
         }
-        let (error, orders) = (error.in_doubt(), self.orders().await);
+        let (error, orders) = (error.in_doubt(of), self.orders().await);
         let Ok(mut records) = orders else { return Err(error) };
         records.retain(|order| order.order_id == order_id);
         Ok((error, records))

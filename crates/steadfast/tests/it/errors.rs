@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use http::Response;
 use steadfast::{
     Access, BaseUrl, Client, ErrorKind, Operation, OrderChange, Outcome, Paths,
     deadline::DeadlineLayer,
@@ -12,7 +13,7 @@ use steadfast_sandbox::Sandbox;
 use tokio::net::TcpListener;
 
 use crate::{
-    answering::{Answering, builder},
+    answering::{Answering, builder, whole},
     world::order,
 };
 
@@ -55,6 +56,36 @@ async fn recovery_without_a_journal_is_an_error() {
         (tracker.recovered().unwrap_err(), tracker.recover().await.unwrap_err()),
         (NoJournal, NoJournal)
     );
+}
+
+/// Regression: the texts were `order is in doubt` for a cancel, and without the id that the answer named.
+#[tokio::test(start_paused = true)]
+async fn c06_a_doubt_names_the_call_and_the_answered_id() {
+    let transport = Answering::with(|request| {
+        let listed = r#"{"orderId":"7","symId":"EQT_INFY_EQ_NSE","side":"buy","qty":10,"type":"limit",
+            "limitPrice":100.05,"product":"delivery","validity":"day","status":"open","legType":"main"}"#;
+        Response::new(whole(match request.method().as_str() {
+            "GET" => format!(r#"{{"s":"ok","d":[{listed}]}}"#),
+            "POST" => r#"{"s":"ok","d":{"orderId":"7","msg":"Order placed"}}"#.to_owned(),
+            _ => "<html>Bad gateway</html>".to_owned(),
+        }))
+    });
+    let client = transport.client();
+    for (error, said) in [
+        (client.cancel("7").await.unwrap_err(), "cancel of the order is in doubt: 200"),
+        (
+            client.modify("7", &OrderChange::new().qty(5)).await.unwrap_err(),
+            "change of the order is in doubt: 200",
+        ),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::InDoubt);
+        assert!(error.to_string().starts_with(said), "{error}");
+    }
+    // The list had it before the order left.
+    let error = client.place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap_err();
+    let line = error.to_string();
+    assert!(line.starts_with("order is in doubt ("), "{line}");
+    assert!(line.ends_with("): 200; answered with order 7 (unconfirmed)"), "{line}");
 }
 
 #[test]
