@@ -100,8 +100,8 @@ pub use crate::{
     header::{AuthHeader, AuthHeaderLayer, CallersHeader},
     login::{
         Attempt, BrowserLogin, CodeExchange, CodeSource, Gate, GatePermit, Grant, IndividualLogin,
-        InvalidRedirect, Login, LoginFailure, LoginFields, LoginMode, LoginRefused, NoPaste, OneTimeCode,
-        OpenGate, Otp, Static, Stored, Totp, TotpSecret, UnexpectedStatus, UnknownEnds,
+        InvalidRedirect, Login, LoginFailure, LoginFields, LoginMode, LoginRefused, LoginWait, NoPaste,
+        OneTimeCode, OpenGate, Otp, Static, Stored, Totp, TotpSecret, UnexpectedStatus, UnknownEnds,
     },
     refresh::{Refresh, RefreshLayer},
     secret::{ApiKey, Credentials, InvalidSecret, holds_whole_secret, secret_places},

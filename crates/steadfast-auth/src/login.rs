@@ -12,6 +12,7 @@ mod stored;
 mod throttled;
 mod totp;
 mod unknown_ends;
+mod wait;
 
 use std::{
     fmt,
@@ -34,10 +35,12 @@ pub use self::{
     stored::Stored,
     totp::TotpSecret,
     unknown_ends::UnknownEnds,
+    wait::LoginWait,
 };
 pub(crate) use self::{
     policy::{BETWEEN_LOGINS, LoginPolicy, Next, Refusal},
     throttled::{Throttled, ThrottledLogins},
+    wait::OnLoginWait,
 };
 use crate::store::Identity;
 

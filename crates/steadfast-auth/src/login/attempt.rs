@@ -8,7 +8,7 @@ use http::HeaderMap;
 use parking_lot::Mutex;
 use steadfast_call::WallClock;
 
-use super::LoginFailure;
+use super::{LoginFailure, LoginWait, OnLoginWait};
 use crate::{
     skew::{SkewEstimator, date_ms, unix_ms},
     store::LoginLease,
@@ -21,13 +21,15 @@ pub struct Attempt {
     skew: Arc<Mutex<SkewEstimator>>,
     corrected: bool,
     lease: Option<Arc<LoginLease>>,
+    after: Option<&'static str>,
+    on_wait: Option<OnLoginWait>,
 }
 
 impl Attempt {
     /// Creates a first attempt by `clock`, without knowledge of the service's time.
     #[must_use]
     pub fn new(clock: WallClock) -> Self {
-        Self { clock, skew: Arc::default(), corrected: false, lease: None }
+        Self { clock, skew: Arc::default(), corrected: false, lease: None, after: None, on_wait: None }
     }
 
     pub(crate) fn of_lease(
@@ -36,7 +38,19 @@ impl Attempt {
         corrected: bool,
         lease: Arc<LoginLease>,
     ) -> Self {
-        Self { clock, skew, corrected, lease: Some(lease) }
+        Self { clock, skew, corrected, lease: Some(lease), after: None, on_wait: None }
+    }
+
+    /// Sets the name of the failed attempt before it, and the hook for waits.
+    pub(crate) fn following(self, after: Option<&'static str>, on_wait: OnLoginWait) -> Self {
+        Self { after, on_wait: Some(on_wait), ..self }
+    }
+
+    /// Reports a wait that begins now.
+    pub(crate) fn note_wait(&self, wait: Duration) {
+        if let Some(on_wait) = &self.on_wait {
+            on_wait(LoginWait { until: self.now() + wait, after: self.after });
+        }
     }
 
     /// Counts the attempt before its request leaves, so that it spends budget even if the process ends before the

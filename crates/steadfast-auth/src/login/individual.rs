@@ -194,12 +194,14 @@ impl Totp {
 
     /// Waits until a code may be submitted, without claiming it.
     async fn wait(&self, attempt: &Attempt) {
+        let mut is_noted = false;
         loop {
             let usable = Self::usable(&self.used.lock(), attempt);
-            match usable {
-                Ok(_) => return,
-                Err(wait) => tokio::time::sleep(wait.min(Attempt::NAP)).await,
+            let Err(wait) = usable else { return };
+            if !std::mem::replace(&mut is_noted, true) {
+                attempt.note_wait(wait);
             }
+            tokio::time::sleep(wait.min(Attempt::NAP)).await;
         }
     }
 

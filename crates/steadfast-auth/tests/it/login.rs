@@ -114,6 +114,23 @@ async fn a_429_pauses_and_spends_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn each_wait_within_a_login_is_reported_when_it_begins() {
+    let bench =
+        Bench::new([Answer::With(429, "retry-after", "45"), Answer::Status(401), Answer::Token("one")]);
+    let waits: Arc<Mutex<Vec<_>>> = Arc::default();
+    let (told, clock) = (waits.clone(), bench.clock.wall());
+    let source = TokenSource::builder(api_key(), totp_login(bench.logins.clone()))
+        .clock(bench.clock.wall())
+        .on_login_wait(move |wait| {
+            let left = wait.until.duration_since(clock.now()).unwrap_or_default();
+            told.lock().push((wait.after, left.as_secs()));
+        })
+        .build();
+    source.login().await.unwrap();
+    assert_eq!(*waits.lock(), [(Some("rate_limited"), 45), (Some("refused"), 15)]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_attempt_that_never_left_is_repeated_after_1_2_4_8_seconds_with_its_step() {
     let bench = Bench::new([Answer::NotSent]);
     assert_eq!(bench.source.login().await.unwrap_err().kind(), AuthErrorKind::Unavailable);

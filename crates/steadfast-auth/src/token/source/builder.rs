@@ -4,7 +4,7 @@ use steadfast_call::{BootClock, WallClock};
 
 use super::{TokenSource, settings::Settings, shared::Shared};
 use crate::{
-    login::AnyLogin,
+    login::{AnyLogin, LoginWait},
     secret::ApiKey,
     store::TokenStore,
     token::{HumanNeeded, Renewal},
@@ -47,6 +47,12 @@ impl TokenSourceBuilder {
     /// if [`keep_fresh`](TokenSource::keep_fresh) runs, and once when a token that worked is refused.
     pub fn on_human_needed(self, notify: impl Fn(HumanNeeded) + Send + Sync + 'static) -> Self {
         Self { settings: Settings { on_human_needed: Box::new(notify), ..self.settings } }
+    }
+
+    /// Sets a hook for the waits within a login, called when one begins: for a one-time code, or between attempts. A login
+    /// that has to wait longer ends instead ([`AuthErrorKind::Unavailable`](crate::AuthErrorKind::Unavailable)).
+    pub fn on_login_wait(self, notify: impl Fn(LoginWait) + Send + Sync + 'static) -> Self {
+        Self { settings: Settings { on_login_wait: Arc::new(notify), ..self.settings } }
     }
 
     /// Keeps the token and the failure budget in `store`, which other processes and sources may share. Without it they

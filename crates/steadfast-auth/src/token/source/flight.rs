@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::SystemTime};
 
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, time::Instant};
 
 use super::{
     landing::Landing,
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     error::{AuthError, AuthErrorKind},
-    login::{AnyLogin, Attempt, Grant, LoginFailure, Next},
+    login::{AnyLogin, Attempt, Grant, LoginFailure, LoginWait, Next},
     skew::unix_ms,
 };
 
@@ -43,9 +43,11 @@ impl Shared {
         }
         let before = lease.record().serial();
         let mut corrected = self.skew.lock().offset().is_some();
+        let mut after = None;
         loop {
             let attempt =
-                Attempt::of_lease(self.clock.clone(), Arc::clone(&self.skew), corrected, Arc::clone(&lease));
+                Attempt::of_lease(self.clock.clone(), Arc::clone(&self.skew), corrected, Arc::clone(&lease))
+                    .following(after, Arc::clone(&self.on_login_wait));
             let by = self.correction(corrected);
             tracing::debug!(corrected, "logging in");
             let began = (self.clock.now(), self.aging());
@@ -65,7 +67,13 @@ impl Shared {
                     if other_clock {
                         corrected = self.other_clock(corrected, by);
                     }
-                    tokio::time::sleep_until(self.instant(at)).await;
+                    after = Some(failure.as_str());
+                    let at = self.instant(at);
+                    let pause = at.saturating_duration_since(Instant::now());
+                    if !pause.is_zero() {
+                        (self.on_login_wait)(LoginWait { until: self.clock.now() + pause, after });
+                    }
+                    tokio::time::sleep_until(at).await;
                 }
                 Next::GiveUp(refusal) => return Err(self.failed(refusal, failure)),
             }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use steadfast_call::{BootClock, WallClock};
 
 use crate::{
-    login::AnyLogin,
+    login::{AnyLogin, OnLoginWait},
     secret::ApiKey,
     store::AnyStore,
     token::{HumanNeeded, Renewal},
@@ -18,6 +18,7 @@ pub(super) struct Settings {
     pub(super) renewal: Renewal,
     pub(super) may_renew: MayRenew,
     pub(super) on_human_needed: OnHumanNeeded,
+    pub(super) on_login_wait: OnLoginWait,
     pub(super) store: Option<Arc<dyn AnyStore>>,
 }
 
@@ -35,6 +36,7 @@ impl Settings {
             renewal: Renewal::new(),
             may_renew: Box::new(|| true),
             on_human_needed: Box::new(|_| ()),
+            on_login_wait: Arc::new(|_| ()),
             store: None,
         }
     }

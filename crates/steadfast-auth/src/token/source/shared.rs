@@ -20,7 +20,7 @@ use super::{
 use crate::{
     cause::Evidence,
     error::{AuthError, AuthErrorKind},
-    login::{AnyLogin, Grant, LoginFailure, LoginMode, Refusal, ThrottledLogins, UnknownEnds},
+    login::{AnyLogin, Grant, LoginFailure, LoginMode, OnLoginWait, Refusal, ThrottledLogins, UnknownEnds},
     secret::{ApiKey, InvalidSecret},
     skew::{SkewEstimator, date_ms, unix_ms},
     store::{AccountStore, Identity, MemoryStore},
@@ -45,6 +45,7 @@ pub(crate) struct Shared {
     sample_at: AtomicI64,
     may_renew: MayRenew,
     on_human_needed: OnHumanNeeded,
+    pub(super) on_login_wait: OnLoginWait,
     start: Instant,
     clocks: Clocks,
     // The start of the source, if there is a boot clock; otherwise tokens age by the wall clock.
@@ -80,6 +81,7 @@ impl Shared {
             sample_at: AtomicI64::new(i64::MIN),
             may_renew: settings.may_renew,
             on_human_needed: settings.on_human_needed,
+            on_login_wait: settings.on_login_wait,
             start,
             clocks,
             began,
