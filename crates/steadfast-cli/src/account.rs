@@ -206,8 +206,8 @@ pub(crate) fn store_failed(error: StoreError) -> Failed {
             Failed::error(format_args!("{error}; use the newer program, or name another file by --store"))
         }
         StoreError::Garbled { .. } => Failed::error(format_args!(
-            "{error}; no login is sent, so that the account is not locked: `steadfast auth reset` begins it anew, without a \
-             token, for somebody who has made sure that his credentials are right"
+            "{error}; no login is sent, so that the account is not locked: once you have made sure that the \
+             credentials are right, `steadfast auth reset` begins a new one, without a token"
         )),
         _ => match error.source() {
             Some(source) => Failed::error(format_args!("{error}: {source}")),

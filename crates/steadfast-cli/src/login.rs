@@ -2,6 +2,9 @@
 
 mod flow;
 mod progress;
+mod wait;
+
+use std::io::IsTerminal;
 
 use serde::Serialize;
 use steadfast::{
@@ -24,7 +27,7 @@ use crate::{
     reach::reach,
     signal::interrupted,
     stdout::{self, print_line},
-    summary::{MANY_SESSIONS, recent_sessions, unknown_ends},
+    summary::{ACCOUNT_BUDGET, BUDGET, MANY_SESSIONS, recent_sessions, throttled, unknown_ends},
 };
 
 #[derive(clap::Args)]
@@ -76,7 +79,11 @@ async fn log_in(args: Args) -> Result<(), Failed> {
     let flow = flow::choose(args.flow).await?;
     let probe = Probe::new(&account)?;
     let base = account.base.clone();
-    let source = source(flow, account, store.clone(), args.paste).await?;
+    let identity = account.identity();
+    // A terminal shows the time until the next code.
+    let is_shown = flow == Flow::Totp && !args.quiet;
+    let is_silent = args.quiet || (is_shown && std::io::stderr().is_terminal());
+    let source = source(flow, account, store.clone(), args.paste, is_silent).await?;
 
     let restored = source.restore().await.map_err(store_failed)?;
     let held = restored && !args.force && is_accepted(&probe, &source).await?;
@@ -87,11 +94,11 @@ async fn log_in(args: Args) -> Result<(), Failed> {
         // Before a code is asked for or made, since it is valid for half a minute only.
         reach(&base).await?;
         note_if_held(&store).await;
-        let progress = Progress::start(flow == Flow::Totp && !args.quiet, &source);
+        let progress = Progress::start(is_shown, &source);
         let ended = source.login().await;
         drop(progress);
         if let Err(error) = ended {
-            return Err(failed(&error, store.summary().await.ok().flatten().as_ref()));
+            return Err(failed(&error, store.summary_of(&identity).await.ok().flatten().as_ref()));
         }
     }
     show(&source.status(), if held { "already_logged_in" } else { "logged_in" }, path, args.json)
@@ -177,23 +184,44 @@ fn failed(error: &AuthError, summary: Option<&Summary>) -> Failed {
         text.push_str("\nstop what listens there, or use `steadfast login --paste`");
     }
     match error.kind() {
-        AuthErrorKind::Latched if summary.is_some_and(|summary| summary.needs_reset) => {
-            Failed::latched(format_args!(
-                "{text}\n{} logins of this account have failed since the last that succeeded, and no login with any \
-                 credentials is sent, so that it is not locked: correct them in every program that logs in to it, and \
-                 then `steadfast auth reset`",
-                summary.map_or(0, |summary| summary.failures)
-            ))
+        AuthErrorKind::Latched => Failed::latched(format_args!("{text}\n{}", latched(summary))),
+        AuthErrorKind::Unavailable if rate_limited => {
+            if let Some(throttled) = summary.and_then(throttled) {
+                text.push_str(&format!("\n{throttled}"));
+            }
+            Failed::rate_limited(text)
         }
-        AuthErrorKind::Latched => Failed::latched(format_args!(
-            "{text}\nno login is sent until then, so that the account is not locked: correct the credentials and log in \
-             again, or, if they were right, find out why with `steadfast doctor` and then `steadfast auth reset`"
-        )),
-        AuthErrorKind::Unavailable if rate_limited => Failed::rate_limited(text),
         AuthErrorKind::Unavailable if no_code => Failed::login_needed(text),
         AuthErrorKind::Unavailable if is_of_store(error) => Failed::error(text),
         AuthErrorKind::Unavailable => Failed::unavailable(text),
         _ => Failed::login_needed(text),
+    }
+}
+
+/// Says which tries are spent and left, and the next step. No time ends a latch.
+fn latched(summary: Option<&Summary>) -> String {
+    let failures = summary.map_or(0, |summary| summary.failures);
+    let own = summary.map_or(0, |summary| summary.failures_of_credentials);
+    if failures >= ACCOUNT_BUDGET || summary.is_some_and(|summary| summary.needs_reset) {
+        format!(
+            "{failures} logins of this account have failed since the last that succeeded: 0 of {ACCOUNT_BUDGET} tries are left, \
+             and no login with any credentials is sent, however long you wait, so that it is not locked: correct them in \
+             every program that logs in to it, and then `steadfast auth reset`"
+        )
+    } else if own >= BUDGET {
+        let left = match ACCOUNT_BUDGET - failures {
+            1 => "1 try is".to_owned(),
+            left => format!("{left} tries are"),
+        };
+        format!(
+            "0 of {BUDGET} tries with these credentials are left, and no login with them is sent, however long you wait, so that \
+             the account is not locked: correct the credentials and `steadfast login` again, for which {left} left, or, if \
+             they were right, find out why with `steadfast doctor` and then `steadfast auth reset`"
+        )
+    } else {
+        "no login is sent until then, however long you wait, so that the account is not locked: correct the credentials or \
+         the settings and `steadfast login` again, or find out why with `steadfast doctor` and then `steadfast auth reset`"
+            .to_owned()
     }
 }
 

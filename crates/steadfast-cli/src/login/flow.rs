@@ -14,6 +14,7 @@ use steadfast::{
 use crate::{
     account::Account,
     exit::{Failed, print_note},
+    login::wait,
     secret::{ask, find, find_or_ask, printed_by, variable_of},
 };
 
@@ -49,6 +50,7 @@ pub(super) async fn source(
     account: Account,
     store: FileStore,
     paste: bool,
+    is_silent: bool,
 ) -> Result<TokenSource, Failed> {
     let transport = Transport::new().service().map_err(Failed::error)?;
     let Account { base, api_key, client_id, .. } = &account;
@@ -93,6 +95,7 @@ pub(super) async fn source(
             }
         }
     };
+    let builder = if is_silent { builder } else { builder.on_login_wait(wait::note) };
     Ok(builder.store(store).build())
 }
 
@@ -136,10 +139,10 @@ async fn pasted_address(again: bool) -> Result<OneTimeCode, BoxError> {
     typed("the address that the browser was sent to", "no terminal to paste the address at").await
 }
 
-async fn typed(prompt: &str, nobody: &'static str) -> Result<OneTimeCode, BoxError> {
+async fn typed(prompt: &str, no_terminal: &'static str) -> Result<OneTimeCode, BoxError> {
     use std::io::IsTerminal;
     if !std::io::stdin().is_terminal() {
-        return Err(nobody.into());
+        return Err(no_terminal.into());
     }
     Ok(OneTimeCode::new(ask(prompt).await?))
 }

@@ -65,6 +65,10 @@ async fn twenty_logins_with_a_wrong_password_are_two_at_the_service() {
         // Two logins for one wrong password looked like a bug, so a message explains them; the later runs send none.
         let told = stderr(&output).contains("are tried once more, with the next code, and not a third time");
         assert_eq!(told, run == 0, "{}", stderr(&output));
+        // Regression: no text said how many tries are left, and for how long none is made.
+        let left = "0 of 2 tries with these credentials are left, and no login with them is sent, however long you wait";
+        assert!(stderr(&output).contains(left), "{}", stderr(&output));
+        assert!(stderr(&output).contains("for which 1 try is left"), "{}", stderr(&output));
     }
     assert_eq!(user.logins().await, (0, 2));
 
@@ -94,6 +98,7 @@ async fn t21_two_programs_with_two_wrong_passwords_make_three_attempts() {
     let right = user.totp(&["login"]).output().await.unwrap();
     assert_eq!(code(&right), 4);
     assert!(stderr(&right).contains("then `steadfast auth reset`"), "{}", stderr(&right));
+    assert!(stderr(&right).contains("0 of 3 tries are left"), "{}", stderr(&right));
     assert_eq!(user.logins().await, (0, 3));
     assert_eq!(code(&user.command(&["auth", "reset"]).output().await.unwrap()), 0);
     assert_eq!(code(&user.totp(&["login"]).output().await.unwrap()), 0);
@@ -143,7 +148,7 @@ async fn t21_a_damaged_count_of_wrong_logins_is_no_count_of_zero() {
                 let named = format!("{} is damaged", file.display());
                 assert!(stderr(&output).contains(&named), "{verb:?}: {}", stderr(&output));
                 assert!(
-                    stderr(&output).contains("`steadfast auth reset` begins it anew"),
+                    stderr(&output).contains("`steadfast auth reset` begins a new one"),
                     "{}",
                     stderr(&output)
                 );

@@ -344,3 +344,25 @@ async fn c03_a_missing_user_is_named_where_his_token_is_looked_for() {
     assert_eq!(output.status.code(), Some(3), "{stderr}");
     assert!(stderr.contains("STEADFAST_CLIENT_ID is not set"), "{stderr}");
 }
+
+/// Regression: without a terminal a login waited for half a minute without a word.
+#[tokio::test]
+async fn a_login_without_a_terminal_says_what_it_waits_for_and_until_when() {
+    let user = User::new().await;
+    let mut command = user.totp(&["login"]);
+    command.env("STEADFAST_PASSWORD", "wrong").stderr(Stdio::piped()).kill_on_drop(true);
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    // The first code may be waited for, too.
+    let line = loop {
+        let line = lines.next_line().await.unwrap().unwrap();
+        if !line.contains("waits for the next one-time code, until ") {
+            break line;
+        }
+    };
+    assert!(
+        line.contains("the login was refused (401)") && line.contains("one more refusal stops"),
+        "{line}"
+    );
+    assert!(line.contains("with the next code, at ") && line.contains(" GMT (in "), "{line}");
+}
