@@ -1,5 +1,6 @@
 //! `steadfast orders`: handles orders that earlier runs left in doubt.
 
+mod next_step;
 mod row;
 mod rule;
 
@@ -11,7 +12,10 @@ use std::{
 use steadfast::dedup::{RecoveredOrder, Settings, journal::FileJournal};
 use tokio::sync::broadcast::error::TryRecvError;
 
-use self::row::{NOT_EXECUTED, Row, show};
+use self::{
+    next_step::NextSteps,
+    row::{NOT_EXECUTED, Row, show},
+};
 use crate::{
     account, client,
     events::{Contradicted, Kept, Seen, Told},
@@ -32,7 +36,7 @@ pub(crate) struct Args {
 enum Verb {
     /// List the orders that a journal knows no end of; nothing is asked of the service.
     Unresolved(Unresolved),
-    /// List the events that a run has written down beside a journal; --clear says that somebody has looked at them.
+    /// List the events that a run has written down beside a journal; --clear says that they have been looked at.
     Events(Events),
     /// Look for them in the service's order list; nothing is ever sent again.
     #[command(after_help = account::SECRETS)]
@@ -84,7 +88,8 @@ fn list(args: &Unresolved) -> Result<(), Failed> {
         return whole.and_then(|()| Err(missing(&args.journal)));
     };
     let kept = Kept::beside(&args.journal);
-    let listed = print(&doubtful, &standing(&kept)?, &kept, &args.journal, args.json);
+    let steps = NextSteps::of(&args.journal, Settings::default().today());
+    let listed = print(&doubtful, &standing(&kept)?, &kept, &steps, &args.journal, args.json);
     // Readable orders are listed even if the journal may be incomplete.
     whole.and(listed)
 }
@@ -131,7 +136,7 @@ fn events(args: &Events) -> Result<(), Failed> {
     }
     let (unresolved, events) = (doubtful.map_or(0, |doubtful| doubtful.len()), standing(&kept)?);
     show(&events.iter().map(Row::of_event).collect::<Vec<_>>(), *json)?;
-    note_events(&events, &kept);
+    note_events(&events, &kept, journal);
     if unresolved > 0 {
         print_note(format_args!("see `steadfast orders unresolved --journal {}`", journal.display()));
     }
@@ -141,11 +146,13 @@ fn events(args: &Events) -> Result<(), Failed> {
 }
 
 /// Prints what to do about events, if there are any.
-fn note_events(events: &[Seen], kept: &Kept) {
+fn note_events(events: &[Seen], kept: &Kept, journal: &Path) {
     if !events.is_empty() {
         print_note(format_args!(
-            "events {}: look at each in the service's order list, then `steadfast orders events --clear`; they stand in {}",
+            "events {}: look at each in the service's order list, then `steadfast orders events --clear --journal {}`; they \
+             stand in {}",
             events.len(),
+            journal.display(),
             kept.path().display()
         ));
     }
@@ -162,13 +169,20 @@ async fn verify(args: Verify) -> Result<(), Failed> {
         return Err(Failed::usage(format_args!("{}: no such file", journal.display())));
     }
     let client = client::open(args.account, Some(journal.clone()), &Sends::default()).await?;
-    let (count, bound) =
-        (client.recovered().map_err(Failed::error)?.len(), Settings::default().verification_bound());
+    let steps = NextSteps::of(&journal, Settings::default().today()).after_a_look();
+    let recovered = client.recovered().map_err(Failed::error)?;
+    let count = recovered.iter().filter(|order| steps.may_be_listed(order)).count();
     if count > 0 {
         // Not yet resolved, so there is no result to show.
         print_note(format_args!(
             "looking for orders in doubt: {count}; this may take {} s, and a last look about 20 s more",
-            bound.as_secs()
+            Settings::default().verification_bound().as_secs()
+        ));
+    }
+    if count < recovered.len() {
+        print_note(format_args!(
+            "orders of an earlier day, which are not looked for, because the order list holds the orders of today only: {}",
+            recovered.len() - count
         ));
     }
     let mut events = client.tracker().events();
@@ -189,17 +203,18 @@ async fn verify(args: Verify) -> Result<(), Failed> {
             Told::Elsewhere => {}
         }
     }
-    print(&orders, &standing(&kept)?, &kept, &journal, json)
+    print(&orders, &standing(&kept)?, &kept, &steps, &journal, json)
 }
 
 fn print(
     orders: &[RecoveredOrder],
     events: &[Seen],
     kept: &Kept,
+    steps: &NextSteps<'_>,
     journal: &Path,
     json: bool,
 ) -> Result<(), Failed> {
-    let doubts = orders.iter().map(Row::of);
+    let doubts = orders.iter().map(|order| Row { next: steps.for_order(order), ..Row::of(order) });
     let rows: Vec<Row<'_>> = doubts.chain(events.iter().map(Row::of_event)).collect();
     // The user cancels orders by these, so they are shown even where they look like a piece of a secret.
     for id in
@@ -208,11 +223,9 @@ fn print(
         drop(identifier(id));
     }
     show(&rows, json)?;
-    let is_unknown =
-        |row: &&Row<'_>| row.order_id.is_none() && row.msg.is_none() && row.status != NOT_EXECUTED;
-    let unknown = rows.iter().filter(is_unknown).count();
+    let unknown = rows.iter().filter(|row| row.next.is_some()).count();
     let refused = rows.iter().filter(|row| row.status == NOT_EXECUTED).count();
-    note_events(events, kept);
+    note_events(events, kept, journal);
     if unknown > 0 {
         print_note(way_out(journal));
     }

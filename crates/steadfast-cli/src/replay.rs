@@ -27,7 +27,10 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-pub(crate) use self::args::Args;
+pub(crate) use self::{
+    args::Args,
+    result::{is_for_a_person, told},
+};
 use self::{
     closing::{last_line, sum_up, where_kept},
     output::{Output, finish},

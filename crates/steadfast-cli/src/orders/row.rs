@@ -30,6 +30,8 @@ pub(super) struct Row<'a> {
     pub(super) candidates: &'a [String],
     /// The text of an event.
     pub(super) msg: Option<&'a str>,
+    /// Why an order is still in doubt, and what to do about it.
+    pub(super) next: Option<String>,
 }
 
 impl fmt::Display for Row<'_> {
@@ -47,7 +49,7 @@ impl fmt::Display for Row<'_> {
             write!(f, "; the list shows it as {listed}")?;
         }
         self.candidates.iter().try_for_each(|candidate| write!(f, " {candidate}"))?;
-        self.msg.map_or(Ok(()), |msg| write!(f, ": {msg}"))
+        self.msg.or(self.next.as_deref()).map_or(Ok(()), |text| write!(f, ": {text}"))
     }
 }
 
@@ -80,6 +82,7 @@ impl<'a> Row<'a> {
             order_id,
             candidates,
             msg: None,
+            next: None,
         }
     }
 
@@ -95,6 +98,7 @@ impl<'a> Row<'a> {
             order_id: seen.order_id.as_deref(),
             candidates: &[],
             msg: Some(&seen.msg),
+            next: None,
         }
     }
 }

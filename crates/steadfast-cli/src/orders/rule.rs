@@ -32,7 +32,7 @@ pub(super) struct Rule {
     name: String,
     #[command(flatten)]
     ruling: Ruling,
-    /// Write it down without being asked. Needed where nobody can be asked, because input or screen is no terminal.
+    /// Write it down without being asked. Needed where no question can be asked, because input or screen is no terminal.
     #[arg(long, short)]
     yes: bool,
 }
@@ -244,7 +244,7 @@ async fn consent(yes: bool) -> Result<(), Failed> {
     }
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
         return Err(Failed::usage(
-            "nothing was written: nobody can be asked here; give --yes if you have looked",
+            "nothing was written: no question can be asked here; give --yes if you have looked",
         ));
     }
     if confirmed("have you looked, and is that so? [y/N] ").await? {

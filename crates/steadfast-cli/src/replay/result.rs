@@ -8,7 +8,8 @@ use std::{
 };
 
 pub(crate) use self::counts::Counts;
-use self::sentence::{told, way_out, with_candidates, with_said, with_status, word};
+pub(crate) use self::sentence::{is_for_a_person, told};
+use self::sentence::{way_out, with_candidates, with_said, with_status, word};
 use super::{name, row::BadRow};
 use crate::{
     events::{NOT_KNOWN, Seen},

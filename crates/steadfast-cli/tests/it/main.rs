@@ -6,6 +6,7 @@ mod account;
 mod command;
 mod credentials;
 mod cut;
+mod day_after;
 mod demo;
 mod docs;
 mod events;

@@ -140,7 +140,7 @@ async fn a_ruling_that_cannot_be_taken_writes_nothing() {
         (&journal, &["line-3", "--placed", " ", "--yes"], "--placed wants the order's identifier"),
         (&journal, &["line-3", "--yes"], "--placed"),
         (&journal, &["line-3", "--placed", "7", "--not-placed", "--yes"], "cannot be used with"),
-        (&journal, &["line-3", "--not-placed"], "nobody can be asked here; give --yes"),
+        (&journal, &["line-3", "--not-placed"], "no question can be asked here; give --yes"),
         (&missing, &["line-3", "--not-placed", "--yes"], "no such file"),
     ] {
         let args = [&["orders", "rule", "--journal", path], more].concat();
