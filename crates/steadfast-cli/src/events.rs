@@ -2,13 +2,15 @@
 //! `steadfast orders unresolved`.
 
 mod kept;
+mod repeats;
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use steadfast::dedup::OrderEvent;
 
-pub(crate) use self::kept::Kept;
+use self::repeats::MISSED;
+pub(crate) use self::{kept::Kept, repeats::ToldBefore};
 use crate::{
     clock::{seconds, wall},
     readable::{identifier, readable},
@@ -186,7 +188,7 @@ impl Told {
     pub(crate) fn missed(count: u64) -> Self {
         let msg =
             format!("{count} events came faster than they were taken: compare the order list with the rows");
-        let (event, name, intent, order_id) = ("missed".to_owned(), None, None, None);
+        let (event, name, intent, order_id) = (MISSED.to_owned(), None, None, None);
         Self::Stands(Seen { at: seconds(wall()), event, name, intent, order_id, msg, other: false })
     }
 }

@@ -39,7 +39,7 @@ use self::{
     truth::Truth,
 };
 use crate::{
-    events::{Contradicted, EventCounts, Kept},
+    events::{Contradicted, EventCounts, Kept, ToldBefore},
     exit::{Failed, print_note},
     placement::{Hindrance, Tell},
     signal::Signals,
@@ -80,6 +80,7 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
         leftovers: 0,
         events: EventCounts::default(),
         contradicted: Contradicted::default(),
+        told_before: ToldBefore::default(),
         kept: journal.as_deref().map(Kept::beside),
         unwritten: None,
         bar: bar(args),

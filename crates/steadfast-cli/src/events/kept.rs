@@ -4,7 +4,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::Seen;
+use super::{Seen, repeats::once_each};
 
 /// Events that outlive the process: one JSON object a line, beside the journal.
 pub(crate) struct Kept(PathBuf);
@@ -58,7 +58,8 @@ impl Kept {
         Ok(events)
     }
 
-    /// Returns all stored events. A last line cut by a crash is left out.
+    /// Returns the stored events, each once: every run tells of those that still hold. A last line cut by a crash is left
+    /// out.
     pub(crate) fn read(&self) -> io::Result<Vec<Seen>> {
         let file = match File::open(&self.0) {
             Ok(file) => file,
@@ -79,7 +80,7 @@ impl Kept {
                 }
             }
         }
-        Ok(events)
+        Ok(once_each(events))
     }
 }
 
@@ -114,6 +115,7 @@ mod tests {
         let kept = Kept::beside(&folder.path().join("j"));
         assert!(kept.read().unwrap().is_empty());
         let Told::Stands(seen) = Told::missed(1) else { panic!("it stands") };
+        // Two times some events were missed, not one.
         kept.keep(&seen).unwrap();
         kept.keep(&seen).unwrap();
         let mut file = OpenOptions::new().append(true).open(kept.path()).unwrap();

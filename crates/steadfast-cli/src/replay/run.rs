@@ -22,7 +22,7 @@ use super::{
     row::{Row, Rows},
 };
 use crate::{
-    events::{Contradicted, EventCounts, Kept},
+    events::{Contradicted, EventCounts, Kept, ToldBefore},
     exit::print_note,
     placement::{Hindrance, Placement, Tell, place},
     sends::Sends,
@@ -59,6 +59,7 @@ pub(super) struct Replay {
     pub(super) leftovers: usize,
     pub(super) events: EventCounts,
     pub(super) contradicted: Contradicted,
+    pub(super) told_before: ToldBefore,
     /// The file for events.
     pub(super) kept: Option<Kept>,
     /// Why results or events can no longer be written.

@@ -41,6 +41,7 @@ impl Replay {
             Err(RecvError::Closed) => return,
         };
         match told {
+            Told::Stands(seen) if self.told_before.is_repeat(&seen) => {}
             Told::Stands(seen) => self.stands(&seen),
             Told::Note(note) => self.note(note),
             Told::Elsewhere => {}
