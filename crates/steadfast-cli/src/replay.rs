@@ -96,8 +96,15 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
     let (counts, events) = (replay.results.counts, replay.events);
     if args.json {
         let ground_truth = service.arena.map(|arena| Truth::of(&arena.sandbox.state(), &replay.sent));
-        let (target, unconfirmed_lines) = (target.word(), replay.results.unconfirmed().collect());
-        let output = Output { schema_version: 1, target, counts, unconfirmed_lines, events, ground_truth };
+        let output = Output {
+            schema_version: 1,
+            target: target.word(),
+            counts,
+            unconfirmed_lines: replay.results.unconfirmed().collect(),
+            not_looked_for_lines: replay.results.unlooked().to_vec(),
+            events,
+            ground_truth,
+        };
         print_line(serde_json::to_string(&output).map_err(Failed::error)?);
     }
     let Replay { results, unwritten, stop, ended_by, leftovers, .. } = replay;
@@ -121,7 +128,7 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
         print_note(last);
     }
 
-    if counts.unresolved + counts.not_observed + leftovers + events.sum() > 0 {
+    if counts.unresolved + counts.not_observed + counts.not_looked_for + leftovers + events.sum() > 0 {
         // An interrupted run must be checked as well.
         return Err(Failed::outcome_unknown());
     }

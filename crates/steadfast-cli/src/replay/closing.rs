@@ -37,6 +37,7 @@ pub(super) fn last_line(counts: &Counts, events: &EventCounts, leftovers: usize)
     );
     for (word, count) in [
         ("unconfirmed", counts.unconfirmed),
+        ("not looked for", counts.not_looked_for),
         ("not observed", counts.not_observed),
         ("not executed", counts.not_executed),
         ("not sent", counts.not_sent),
@@ -66,12 +67,13 @@ pub(super) fn sum_up(
             format!(": see `steadfast orders unresolved --journal {}`", journal.display())
         });
         // The last look, which tells such rows, was not waited for.
-        let acks = if counts.placed > counts.placed_before {
-            "; no last list was read for the rows that were placed now"
-        } else {
-            ""
+        let unlooked = match counts.not_looked_for {
+            0 => String::new(),
+            rows => format!(
+                "; no last list was read for the rows that were placed or refused now: {rows}; the next run looks for them, too"
+            ),
         };
-        print_note(format_args!("interrupted; orders may be in doubt{look}{acks}"));
+        print_note(format_args!("interrupted; orders may be in doubt{look}{unlooked}"));
     }
     if let Some(why) = ended_by.filter(|_| counts.not_sent > 0) {
         print_note(format_args!(

@@ -103,11 +103,14 @@ pub(super) fn open_in(journal: &Path) -> Option<BTreeMap<String, Verdict>> {
 /// Returns the names of the orders that the journal holds a send of, whatever became of it; none if it cannot be read.
 pub(super) fn begun_in(journal: Option<&Path>) -> BTreeSet<String> {
     let entries = journal.and_then(|journal| FileJournal::read(journal).ok().flatten()).unwrap_or_default();
-    let names = entries.iter().filter_map(|entry| match &entry.record {
-        Record::Begun { name: Some(name), .. } => Some(name.as_str().to_owned()),
+    names_begun(&entries).map(str::to_owned).collect()
+}
+
+fn names_begun(entries: &[Entry]) -> impl Iterator<Item = &str> {
+    entries.iter().filter_map(|entry| match &entry.record {
+        Record::Begun { name: Some(name), .. } => Some(name.as_str()),
         _ => None,
-    });
-    names.collect()
+    })
 }
 
 /// Returns the order of a name, if it has no end in the journal.
@@ -125,22 +128,30 @@ pub(super) enum End {
     Placed(String),
     /// Every send of it came to nothing.
     NotPlaced,
+    /// It was refused for good, by this run or an earlier one.
+    Refused,
 }
 
-/// Returns how the named orders of a journal ended. An order that is missing was never sent, or refused for good.
+/// Returns how the named orders of a journal ended. An order that is missing was never sent.
 /// `None` if the journal cannot be read, or is not the one that was written.
 pub(super) fn ends_in(journal: &Path) -> Option<BTreeMap<String, End>> {
     FileJournal::check(journal).ok()?;
-    let entries = without_refused(FileJournal::read(journal).ok()??);
+    let entries = FileJournal::read(journal).ok()??;
+    let mut ends: BTreeMap<String, End> =
+        names_begun(&entries).map(|name| (name.to_owned(), End::Refused)).collect();
+    let entries = without_refused(entries);
     let open = steadfast::dedup::unresolved(&entries);
     let open: BTreeSet<&str> = open.iter().filter_map(|order| Some(order.name.as_ref()?.as_str())).collect();
-    let (mut names, mut ends) = (BTreeMap::new(), BTreeMap::new());
+    let mut names = BTreeMap::new();
     for entry in &entries {
         let (intent, order_id) = match &entry.record {
             Record::Begun { attempt, name: Some(name), .. } => {
                 names.insert(attempt.intent, name.as_str());
                 let end = if open.contains(name.as_str()) { End::Open } else { End::NotPlaced };
-                ends.entry(name.as_str().to_owned()).or_insert(end);
+                let known = ends.entry(name.as_str().to_owned()).or_insert(End::Refused);
+                if *known == End::Refused {
+                    *known = end;
+                }
                 continue;
             }
             Record::Closed { attempt, outcome: Outcome::Accepted { order_id: Some(order_id) }, .. } => {
@@ -174,7 +185,7 @@ pub(super) fn unknown(recovered: &[RecoveredOrder]) -> impl Iterator<Item = &Rec
 
 #[cfg(test)]
 mod tests {
-    use steadfast::dedup::Answer;
+    use steadfast::dedup::{Answer, journal::Journal};
     use steadfast_call::Resend;
 
     use super::*;
@@ -182,6 +193,21 @@ mod tests {
 
     fn closed(intent: u64, outcome: Outcome) -> Entry {
         entry(Record::Closed { attempt: first(intent), outcome, answer: Answer::Status(200) })
+    }
+
+    /// Regression: a row whose call was dropped after its refusal was reported as never sent.
+    #[test]
+    fn an_order_that_was_refused_for_good_is_not_unsent() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("j");
+        let journal = FileJournal::open(&path).unwrap();
+        for entry in [begun(1, "line-2"), closed(1, Outcome::Rejected), begun(2, "line-3")] {
+            journal.append(entry);
+        }
+        drop(journal);
+        let ends = ends_in(&path).unwrap();
+        assert_eq!(ends.get("line-2"), Some(&End::Refused));
+        assert_eq!((ends.get("line-3"), ends.get("line-4")), (Some(&End::Open), None));
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub(super) struct Output {
     pub(super) counts: Counts,
     /// The lines of the rows that are `unconfirmed`.
     pub(super) unconfirmed_lines: Vec<u64>,
+    /// The lines of the rows that are `not_looked_for`.
+    pub(super) not_looked_for_lines: Vec<u64>,
     pub(super) events: EventCounts,
     /// The orders of the embedded sandbox; not known for another service.
     pub(super) ground_truth: Option<Truth>,
@@ -56,10 +58,15 @@ pub(super) fn look<W: Write>(
     let rows = counts.rows + orders;
     if args.json {
         let counts = Counts { rows, ..counts };
-        let (target, events) = (target.to_owned(), EventCounts::default());
-        let unconfirmed_lines = Vec::new();
-        let output =
-            Output { schema_version: 1, target, counts, unconfirmed_lines, events, ground_truth: None };
+        let output = Output {
+            schema_version: 1,
+            target: target.to_owned(),
+            counts,
+            unconfirmed_lines: Vec::new(),
+            not_looked_for_lines: Vec::new(),
+            events: EventCounts::default(),
+            ground_truth: None,
+        };
         print_line(serde_json::to_string(&output).map_err(Failed::error)?);
     }
     print_note(format_args!("rows {rows} orders {orders} bad {}; nothing was sent", counts.bad));

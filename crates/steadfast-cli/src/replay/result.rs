@@ -31,6 +31,8 @@ pub(crate) struct Results<W: Write> {
     placed: BTreeMap<u64, ToldPlaced>,
     /// Those of them that the service has contradicted, without a newer result.
     contradicted: BTreeSet<u64>,
+    /// The rows for whose orders the run has not looked a last time.
+    unlooked: Vec<u64>,
     /// Reasons why orders were not looked at.
     pub(crate) hindrances: BTreeSet<Hindrance>,
 }
@@ -62,6 +64,9 @@ impl ToldPlaced {
 /// The columns of the results.
 pub(super) const COLUMNS: [&str; 5] = ["line", "status", "orderId", "resolution", "msg"];
 
+/// The status of a line about a row whose order the run has not looked for a last time.
+const NOT_LOOKED_FOR: &str = "event: not looked for";
+
 #[derive(Default)]
 struct Record<'a> {
     line: Option<u64>,
@@ -77,9 +82,17 @@ impl<W: Write> Results<W> {
         let mut writer = csv::Writer::from_writer(into);
         writer.write_record(COLUMNS).map_err(std::io::Error::other)?;
         writer.flush()?;
-        let counts = Counts::default();
-        let (lines, not_placed, placed, contradicted, hindrances) = Default::default();
-        Ok(Self { writer, counts, is_rehearsal, lines, not_placed, placed, contradicted, hindrances })
+        Ok(Self {
+            writer,
+            counts: Counts::default(),
+            is_rehearsal,
+            lines: HashMap::new(),
+            not_placed: BTreeMap::new(),
+            placed: BTreeMap::new(),
+            contradicted: BTreeSet::new(),
+            unlooked: Vec::new(),
+            hindrances: BTreeSet::new(),
+        })
     }
 
     /// Writes the result of a row that was an order. `was_sent`: an earlier run has sent its order.
@@ -159,6 +172,44 @@ impl<W: Write> Results<W> {
             self.unresolved_after_all(line, &told("interrupted"))?;
         }
         Ok(())
+    }
+
+    /// Names the rows that were placed or refused by this run, if it is left before its last look: no list has confirmed
+    /// their answers.
+    pub(crate) fn leave_unlooked(&mut self) -> std::io::Result<()> {
+        let mut rows: BTreeMap<u64, Option<String>> = BTreeMap::new();
+        for (line, told) in self.placed.iter().filter(|(_, told)| !told.before && !told.unconfirmed) {
+            rows.insert(*line, Some(told.order_id.clone()));
+        }
+        for (line, _) in self.not_placed.iter().filter(|(_, how)| **how == NotPlaced::Refused) {
+            rows.insert(*line, None);
+        }
+        self.unlooked = rows.keys().copied().collect();
+        self.counts.not_looked_for = rows.len();
+        for (line, order_id) in &rows {
+            let msg = match order_id {
+                Some(_) => {
+                    "the run was left before its last look: look whether the order list shows this order"
+                }
+                None => {
+                    "the run was left before its last look: look whether this order is placed although it was refused"
+                }
+            };
+            let order_id = order_id.as_deref().unwrap_or_default();
+            self.write(&Record {
+                line: Some(*line),
+                status: NOT_LOOKED_FOR,
+                order_id,
+                msg,
+                ..Record::default()
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Returns the rows that [`leave_unlooked`](Self::leave_unlooked) has named.
+    pub(crate) fn unlooked(&self) -> &[u64] {
+        &self.unlooked
     }
 
     fn unresolved_after_all(&mut self, line: u64, msg: &str) -> std::io::Result<()> {

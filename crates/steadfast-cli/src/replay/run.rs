@@ -135,6 +135,10 @@ impl Replay {
         self.agree_with_journal().await;
         let written = self.results.leave_contradicted();
         self.note_unwritten(written);
+        if self.stop == Stop::Left {
+            let written = self.results.leave_unlooked();
+            self.note_unwritten(written);
+        }
         self.report_leftovers();
     }
 

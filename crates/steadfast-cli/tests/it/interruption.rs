@@ -188,11 +188,15 @@ async fn c02_a_second_ctrl_c_leaves_at_once_and_names_what_may_be_in_doubt() {
     if said.contains("interrupted; ") {
         assert!(said.contains(&look), "{said}");
         // Regression: only orders in doubt were named, and placed rows that no list has shown were not.
-        assert!(said.contains("; no last list was read for the rows that were placed now\n"), "{said}");
+        let rows = results.matches(",event: not looked for,").count();
+        let unlooked =
+            format!("; no last list was read for the rows that were placed or refused now: {rows};");
+        assert!(said.contains(&unlooked), "{said}");
     }
-    let open = results.matches(",unresolved,").count();
+    let open = results.matches(",unresolved,").count() + results.matches(",event: not looked for,").count();
     assert_eq!(code, Some(if open > 0 { 6 } else { 130 }), "{said}");
-    assert_eq!(results.lines().count(), 41, "each row has a result: {results}");
+    let ends = results.lines().filter(|row| !row.contains(",event: ")).count();
+    assert_eq!(ends, 41, "each row has a result: {results}");
 }
 
 #[tokio::test]
@@ -274,7 +278,8 @@ async fn c02_a_run_that_is_left_tells_what_its_journal_tells() {
     interrupt(&child).await;
     let output = child.wait_with_output().await.unwrap();
     let results = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(results.lines().count(), 31, "each row has a result: {results}");
+    let ends = results.lines().filter(|row| !row.contains(",event: "));
+    assert_eq!(ends.count(), 31, "each row has a result: {results}");
     let journal = file.beside("orders.csv.journal");
     let list =
         gateway.command(&["orders", "unresolved", "--json", "--journal", &journal]).output().await.unwrap();
@@ -372,4 +377,42 @@ async fn c02_an_order_whose_refusal_no_list_has_confirmed_is_in_doubt() {
         assert_eq!(unresolved().await.0, Some(0));
         assert_eq!(gateway.orders().len(), 1);
     }
+}
+
+/// Regression: rows that were placed were named as not looked for, and refused ones were not; the exit code was 130.
+#[tokio::test]
+async fn c02_a_last_look_that_is_left_names_placed_and_refused_rows() {
+    let answer = |number| match number {
+        0 => documented(403),
+        number => placed(&format!("26{number}"), "Order placed"),
+    };
+    let gateway = OwnGateway::serve(answer).await;
+    let file = orders(2);
+    let results = file.beside("results.csv");
+    let args = ["replay", file.path(), "--yes", "--json", "--out", &results];
+    let mut command = gateway.command(&args);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    while gateway.orders().len() < 2 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    // The answers have arrived, and the last look waits until a list may show the refused order.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut told = String::new();
+    interrupt(&child).await;
+    while !told.contains("interrupted: nothing more is sent") {
+        assert!(stderr.read_line(&mut told).await.unwrap() > 0, "{told}");
+    }
+    interrupt(&child).await;
+    let output = child.wait_with_output().await.unwrap();
+    stderr.read_to_string(&mut told).await.unwrap();
+    assert_eq!(output.status.code(), Some(6), "{told}");
+    assert!(told.contains("for the rows that were placed or refused now: 2; the next run"), "{told}");
+    assert!(told.contains(" refused 1 unresolved 0 not looked for 2\n"), "{told}");
+    let counts: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(counts["not_looked_for_lines"], serde_json::json!([2, 3]), "{counts}");
+    let rows = std::fs::read_to_string(&results).unwrap();
+    let named = rows.lines().filter(|row| row.contains(",event: not looked for,"));
+    assert_eq!(named.count(), 2, "{rows}");
+    assert!(rows.contains("event: not looked for,261,,"), "{rows}");
 }

@@ -42,7 +42,10 @@ impl Replay {
                     why: Hindrance::Interrupted,
                     msg: "turned away before the run was left".to_owned(),
                 },
-                Some(None) => {
+                Some(Some(known::End::Refused)) if self.sends.hold(&name) => {
+                    Placement::Refused { msg: "refused before the run was left".to_owned() }
+                }
+                Some(None | Some(known::End::Refused)) => {
                     self.sent.retain(|sent| *sent != name);
                     self.not_sent()
                 }
