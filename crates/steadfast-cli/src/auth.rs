@@ -29,7 +29,7 @@ enum Verb {
     Token(Options),
     /// Show the token's life and what is left of the failure budget.
     Status(Options),
-    /// Allow logins again: for somebody who has corrected what was wrong.
+    /// Allow logins again, once the cause of the wrong ones is corrected.
     Reset(Options),
     /// Forget the token. Its session lives on at the service, which has no way to end it.
     Logout(Options),

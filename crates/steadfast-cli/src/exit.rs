@@ -14,7 +14,7 @@ Exit codes:
   6    outcome unknown: an order must be looked for before it is placed again, or an event wants a look
   7    service unavailable
   130  interrupted
-  141  nobody has read the output to its end
+  141  the output was not read to its end
 Where several hold for rows of a file, the first of 6, 130, 4, 3, 7, 5 and 1 counts.
 
 STEADFAST_LOG=debug (or any filter of tracing) writes a log to standard error.";

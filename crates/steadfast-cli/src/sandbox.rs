@@ -23,7 +23,7 @@ pub(crate) struct Args {
     /// The admin API's port; the next free one after the gateway's if absent.
     #[arg(long)]
     admin_port: Option<u16>,
-    /// Listen on this address instead of 127.0.0.1. Whoever reaches it can use the sandbox and its admin API.
+    /// Listen on this address instead of 127.0.0.1. All who reach it can use the sandbox and its admin API.
     #[arg(long, value_name = "IP")]
     unsafe_listen: Option<IpAddr>,
     /// Where all chance comes from; the credentials, too.

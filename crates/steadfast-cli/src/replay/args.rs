@@ -20,7 +20,7 @@ pub(crate) struct Args {
     /// Read the file, name what is wrong with it, and place nothing anywhere.
     #[arg(long, conflicts_with_all = ["yes", "out", "journal", "resend_absent", "in_order"])]
     pub(super) check: bool,
-    /// Place real orders without being asked. Needed where nobody can be asked: at a terminal whose input is not the
+    /// Place real orders without being asked. Needed where no question can be asked: at a terminal whose input is not the
     /// keyboard, and without a terminal for a service that only STEADFAST_BASE_URL names.
     #[arg(long, short)]
     pub(super) yes: bool,

@@ -74,7 +74,7 @@ pub(super) fn refuse_other_file(
     )))
 }
 
-/// Refuses to begin a journal anew where a note shows that there was one: all of its rows would be sent again.
+/// Refuses to begin a new journal where a note shows that there was one: all of its rows would be sent again.
 pub(super) fn refuse_missing(journal: &Path, file: &Path) -> Result<(), Failed> {
     if !matches!(journal.try_exists(), Ok(false)) {
         return Ok(());

@@ -72,7 +72,7 @@ pub(super) async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
     }
     if (args.out.is_none() || args.json) && stdout::is_closed() {
         return Err(Failed::usage(
-            "standard output is closed, so that nobody would see the results: write them to a file by --out, or to /dev/null",
+            "standard output is closed, so that the results would be lost: write them to a file by --out, or to /dev/null",
         ));
     }
     let must_ask = match &target {

@@ -85,7 +85,7 @@ pub(super) fn must_ask(named: Named, yes: bool) -> Result<bool, Failed> {
     let (hears, speaks) = (io::stdin().is_terminal(), io::stderr().is_terminal());
     if hears != speaks {
         return Err(Failed::usage(
-            "nothing was sent: somebody is at a terminal, and cannot be asked, because standard input or standard error \
+            "nothing was sent: there is a terminal, and no question can be asked, because standard input or standard error \
              leads elsewhere; give --yes to place real orders, or --sandbox to rehearse",
         ));
     }
@@ -93,7 +93,7 @@ pub(super) fn must_ask(named: Named, yes: bool) -> Result<bool, Failed> {
         _ if hears => Ok(true),
         Named::Here => Ok(false),
         Named::Environment => Err(Failed::usage(
-            "nothing was sent: the service is named by STEADFAST_BASE_URL alone, and nobody is at a terminal to be asked; \
+            "nothing was sent: the service is named by STEADFAST_BASE_URL alone, and there is no terminal for a question; \
              give --yes or --base-url to place real orders, or --sandbox to rehearse",
         )),
     }

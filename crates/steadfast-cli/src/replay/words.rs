@@ -23,7 +23,7 @@ pub(crate) const STATUSES: [(&str, &str); 7] = [
     ),
     (
         "unresolved",
-        "Nobody knows whether the order is placed: look for it at the service before it is placed by other means. `msg` begins \
+        "Whether the order is placed is not known: look for it at the service before it is placed by other means. `msg` begins \
          with the reason.",
     ),
     ("bad", "The row is no order; nothing was sent for it."),
@@ -39,7 +39,7 @@ pub(crate) const REASONS: [(&str, &str); 21] = [
     ),
     ("near_match", "the list holds an order that is like this one, but not equal"),
     ("ambiguous_owner", "the list holds an equal order, but others place orders in this account too"),
-    ("no_baseline", "the list holds an equal order, but nobody knows whether it was there before"),
+    ("no_baseline", "the list holds an equal order, but whether it was there before is not known"),
     ("list_not_monotone", "the list has dropped orders that it had shown, so that absence proves nothing"),
     ("session_changed", "the list could be read only in another login session than the order was sent in"),
     ("epoch_changed", "the trading day ended before the order was found"),

@@ -17,22 +17,25 @@ mod words;
 const HEAD: &str = "\
 # The `steadfast` command
 
-Written by the code: `STEADFAST_WRITE_DOCS=1 cargo test -p steadfast-cli --test it c09_` writes this page anew, and without the
-variable the same test fails if it is out of date.
+Written by the code: `STEADFAST_WRITE_DOCS=1 cargo test -p steadfast-cli --test it c09_` writes this page again, and without
+the variable the same test fails if it is out of date.
 
 Data goes to standard output, everything else to standard error. `--json` prints one object or array; fields may be added, and
 `schema_version` grows when one changes its meaning or goes. No secret is printed but by `auth token` and, of its own users, by
 `sandbox`.
 
-Exit code 0 says that the result has arrived, too. Where standard output cannot be written, the code is 1 unless it would not be 0
-anyway, and standard error says why. A reader that has gone (`| head -1`) ends a report or a rehearsal with 141 and without a further
-word, as the system's signal does with other programs. Where something was done (`login`, `auth reset`, `auth logout`, `orders rule`, `orders events
---clear`, `replay`), it is 1, and what was done is said.
+Exit code 0 says that the result has arrived, too. Where standard output cannot be written, the code is 1 unless it would not
+be 0 anyway, and standard error says why. A reader that has gone (`| head -1`) ends a report or a rehearsal with 141 and
+without a further word, as the system's signal does with other programs. Where something was done (`login`, `auth reset`,
+`auth logout`, `orders rule`, `orders events --clear`, `replay`), it is 1, and what was done is said.
 
 `replay` sends nothing, and ends with 2, where the head of its results cannot be written, or standard output is closed. To this
 command, closed looks the same as a null device that is open for reading, too, as some languages open it for their children:
 `--out /dev/null` says that no results are wanted. The other verbs take a closed output for the null device.
 ";
+
+/// The characters of the longest line.
+const WIDTH: usize = 130;
 
 const JOURNALS: &str = "
 ## The order of the rows
@@ -161,8 +164,9 @@ async fn samples() -> BTreeMap<&'static str, Vec<String>> {
     let given = command.env("STEADFAST_ACCESS_TOKEN", "given").output().await.unwrap();
     samples.entry("auth token").or_default().push(said(&given).0);
 
-    // No list fails in these runs.
-    samples.entry("replay").or_default().push(r#"{"unconfirmed_lines":[2]}"#.to_owned());
+    // No list fails in these runs, and none is left.
+    let lines = r#"{"unconfirmed_lines":[2],"not_looked_for_lines":[2]}"#;
+    samples.entry("replay").or_default().push(lines.to_owned());
 
     // One id for two orders is an event; a killed process leaves an order in doubt.
     let gateway = OwnGateway::serve(|_| placed("26", "Order placed")).await;
@@ -194,6 +198,29 @@ async fn samples() -> BTreeMap<&'static str, Vec<String>> {
     samples
 }
 
+/// Returns a paragraph in lines that fit the page, each but the first behind `indent`.
+fn wrapped(indent: &str, text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().unwrap();
+        if !line.trim().is_empty() && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            lines.push(format!("{indent}{word}"));
+        } else {
+            line.push_str(if line.is_empty() { "" } else { " " });
+            line.push_str(word);
+        }
+    }
+    lines.join("\n")
+}
+
+/// Writes words and their meanings, after a paragraph.
+fn list(page: &mut String, words: &[(&str, &str)]) {
+    page.push('\n');
+    for (word, meant) in words {
+        writeln!(page, "{}", wrapped("  ", &format!("- `{word}`: {meant}"))).unwrap();
+    }
+}
+
 async fn page() -> String {
     let mut page = HEAD.to_owned();
     let mut waiting = vec![Vec::new()];
@@ -204,7 +231,10 @@ async fn page() -> String {
         write!(page, "\n## `{title}`\n\n```text\n{}\n```\n", help.join("\n").trim_end()).unwrap();
         waiting.extend(verbs.into_iter().rev());
     }
-    page.push_str("\n## What `--json` prints\n\n`orders verify` and `orders rule` print what `orders unresolved` does.\n");
+    page.push_str(
+        "\n## What `--json` prints\n\n`orders verify` and `orders rule` print what `orders unresolved` does. \
+         Its `next` says why an\norder is still in doubt, and what to do about it.\n",
+    );
     for (verb, texts) in samples().await {
         let mut shape = Shape::of(&texts[0]);
         for text in &texts[1..] {
@@ -216,32 +246,32 @@ async fn page() -> String {
     }
     let results = file(HEADER);
     let columns = said(&output(&["replay", results.path(), "--sandbox"]).await).0;
-    write!(
-        page,
-        "\n## The results of `replay`\n\nCSV with the columns `{}`. Where a row has a second line, that one holds. A line whose \
-         status begins with `event: ` says what was learned of an order beyond its row's result.\n\n| `status` | What it \
-         means |\n|---|---|\n",
+    let results = format!(
+        "CSV with the columns `{}`. Where a row has a second line, that one holds. A line whose status begins with `event: ` \
+         says what was learned of an order beyond its row's result; `event: not looked for` stands behind each row that was \
+         placed or refused by a run that was left by a second Ctrl-C before its last look. The `status` of the others:",
         columns.trim_end()
-    )
-    .unwrap();
-    for (word, meant) in words::STATUSES {
-        writeln!(page, "| `{word}` | {meant} |").unwrap();
-    }
-    page.push_str(
-        "\nThe `msg` of an `unresolved` row begins with one of these words, and ends with what the service itself has said, \
-         if it has said anything:\n\n| Reason | What it means |\n|---|---|\n",
     );
-    for (word, meant) in words::REASONS {
-        writeln!(page, "| `{word}` | {meant} |").unwrap();
-    }
-    page.push_str(
-        "\nThe last line on standard error is `placed N (N now, N before) refused N unresolved N`, where `before` counts \
+    write!(page, "\n## The results of `replay`\n\n{}\n", wrapped("", &results)).unwrap();
+    list(&mut page, &words::STATUSES);
+    let reasons = "The `msg` of an `unresolved` row begins with one of these words, and ends with what the service itself has \
+                   said, if it has said anything:";
+    write!(page, "\n{}\n", wrapped("", reasons)).unwrap();
+    list(&mut page, &words::REASONS);
+    for paragraph in [
+        "The last line on standard error is `placed N (N now, N before) refused N unresolved N`, where `before` counts \
          orders that an earlier run had sent; behind them stands each other count that is not 0: `unconfirmed` (placed \
-         rows that are in no list that could be read), `not observed`, `not executed`, `not sent`, `bad`, `in doubt of an earlier run` and `events`. Lines before it say more. That of a rehearsal is \
-         `REHEARSAL: nothing was sent to the real service`.\n\nA token that the service refuses for good ends the run: the \
+         rows that are in no list that could be read), `not looked for` (rows of a run that was left before its last look), \
+         `not observed`, `not executed`, `not sent`, `bad`, `in doubt of an earlier run` and `events`. Lines before it say \
+         more. That of a rehearsal is `REHEARSAL: nothing was sent to the real service`.",
+        "A second Ctrl-C ends the run at once. Rows that it leaves without a result are `unresolved`, and the exit code is 6 if \
+         there are any, or rows that are `not looked for`. The next run looks for both, on the same day.",
+        "A token that the service refuses for good ends the run: the \
          rows that are left are `not sent`, and the exit code is 3, or 6 where no list could be read with it either, so that \
-         orders are in doubt. SIGHUP and SIGTERM are as Ctrl-C; SIGHUP is not, where the command was started by `nohup`.\n",
-    );
+         orders are in doubt. SIGHUP and SIGTERM are as Ctrl-C; SIGHUP is not, where the command was started by `nohup`.",
+    ] {
+        write!(page, "\n{}\n", wrapped("", paragraph)).unwrap();
+    }
     page.push_str(JOURNALS);
     page
 }
@@ -256,7 +286,9 @@ async fn c09_the_page_is_what_the_command_says_of_itself() {
     }
     let kept = std::fs::read_to_string(path).unwrap();
     for (number, (kept, said)) in kept.lines().zip(page.lines()).enumerate() {
-        assert_eq!(kept, said, "line {} of docs/cli.md; its head says how it is written anew", number + 1);
+        assert_eq!(kept, said, "line {} of docs/cli.md; its head says how it is written", number + 1);
     }
     assert_eq!(kept.lines().count(), page.lines().count(), "docs/cli.md is shorter or longer");
+    let long = page.lines().find(|line| line.chars().count() > WIDTH);
+    assert_eq!(long, None, "a line is longer than the page");
 }

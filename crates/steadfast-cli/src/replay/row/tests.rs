@@ -21,6 +21,10 @@ fn c08_every_wrong_field_is_named_by_line_and_column() {
         ("INFY,1,buy,market,intraday,day,,", "line 2, column 1: symId has none of the shapes"),
         (",1,buy,market,intraday,day,,", "line 2, column 1: symId is required"),
         (
+            "EQT_IN\u{7}FY_EQ_NSE,1,buy,market,intraday,day,,",
+            "line 2, column 1: symId holds a control character",
+        ),
+        (
             &*format!("EQT_{}_EQ_NSE,1,buy,market,intraday,day,,", "X".repeat(70_000)),
             "line 2, column 1: symId has 70011 characters",
         ),
