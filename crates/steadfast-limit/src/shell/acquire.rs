@@ -145,7 +145,7 @@ struct Ticket {
 impl Drop for Ticket {
     fn drop(&mut self) {
         if let Some(waiter) = self.waiter {
-            let now = self.shared.nanos(Instant::now());
+            let now = self.shared.now();
             let events = self.shared.hand_off().leave(waiter, now);
             self.shared.report_all(&events);
         }

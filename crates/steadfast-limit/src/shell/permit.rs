@@ -91,7 +91,7 @@ impl Permit {
     /// Records that the call was polled and is pending. `waker` is called to ask for a sign of life. False if the
     /// call must ask for another permit.
     pub(crate) fn watch(&mut self, waker: &Waker) -> bool {
-        let now = self.shared.nanos(Instant::now());
+        let now = self.shared.now();
         let Self { shared, grant, owner, sent, .. } = self;
         shared.hand_off().watch(owner, grant, *sent, waker, now)
     }
@@ -116,8 +116,8 @@ impl Permit {
             core.settle(grant, answer, now);
             watched.filter(|watched| core.is_mismatched(watched.zone()))
         });
-        if let Some(watched) = mismatched {
-            self.shared.mismatch(watched);
+        if let (Some(mover), Some(watched)) = (self.shared.route_mover(), mismatched) {
+            self.shared.report_all(mover.mismatch(watched, self.shared.now()).as_slice());
         }
         self.shared.touched();
     }

@@ -104,6 +104,11 @@ impl Shared {
         Self::START + u64::try_from(since).map_or(LONGEST, |since| since.min(LONGEST))
     }
 
+    /// Returns the current instant of the core.
+    pub(crate) fn now(&self) -> Nanos {
+        self.nanos(Instant::now())
+    }
+
     /// Converts an instant of the core to a timer's.
     pub(crate) fn instant(&self, nanos: Nanos) -> Instant {
         self.origin + Duration::from_nanos(nanos.saturating_sub(Self::START))
@@ -111,7 +116,7 @@ impl Shared {
 
     /// Calls the core with the current instant, and reports its events.
     pub(crate) fn with<T>(&self, call: impl FnOnce(&mut Limiter, Nanos) -> T) -> T {
-        let now = self.nanos(Instant::now());
+        let now = self.now();
         let (result, events) = self.hand_off.with(|core| call(core, now));
         self.report_all(&events);
         result
@@ -119,7 +124,7 @@ impl Shared {
 
     /// Returns the entries for the journal.
     pub(crate) fn entries(&self) -> Vec<Entry> {
-        let now = self.nanos(Instant::now());
+        let now = self.now();
         let (entries, events) = self.hand_off.with(|core| Entry::all_of(core, now));
         debug_assert!(events.is_empty(), "a record settles nothing: {events:?}");
         entries

@@ -118,7 +118,7 @@ impl ZoneLimiter {
         endpoint: Option<Endpoint>,
         path: &str,
     ) -> Option<WatchedRoute> {
-        self.shared.watch(zones, keys, endpoint, path)
+        self.shared.route_mover()?.watch(zones, keys, endpoint, path, self.shared.seed())
     }
 
     /// Does the same as [`acquire`](Self::acquire) for a request of the route `watched`.
@@ -129,11 +129,12 @@ impl ZoneLimiter {
         lane: Lane,
         watched: Option<WatchedRoute>,
     ) -> Acquire {
-        let Some((from, to)) = watched.and_then(|watched| self.shared.moved(watched)) else {
+        let (Some(mover), Some(watched)) = (self.shared.route_mover(), watched) else {
             return self.acquire(zones, keys, lane);
         };
-        let moved = zones.iter().map(|zone| if *zone == from { to } else { *zone });
-        Acquire::new(Arc::clone(&self.shared), self.shared.resolve(moved, keys), lane)
+        let (zones, returned) = mover.zones_of(watched, zones, self.shared.now());
+        self.shared.report_all(returned.as_slice());
+        self.acquire(&zones, keys, lane)
     }
 }
 
