@@ -162,7 +162,7 @@ pub use crate::{
         },
         snapshot::{LaneSnapshot, Snapshot, WindowUse, ZoneSnapshot},
         time::Nanos,
-        trust::trust_level::TrustStep,
+        trust::trust_step::TrustStep,
     },
     error::{InvalidLimiter, Refusal},
     future::ResponseFuture,

@@ -2,7 +2,7 @@ use std::{io, time::Duration};
 
 use steadfast_spec::{Endpoint, Zone};
 
-use crate::core::{snapshot::WindowUse, trust::trust_level::TrustStep};
+use crate::core::{snapshot::WindowUse, trust::trust_step::TrustStep};
 
 /// An occurrence that an operator may want to know.
 #[derive(Clone, Debug, PartialEq, Eq)]

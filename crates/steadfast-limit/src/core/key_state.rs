@@ -1,4 +1,6 @@
 mod admission;
+mod report;
+mod restart;
 
 use std::time::Duration;
 
@@ -10,9 +12,8 @@ use crate::core::{
     decision::{Share, ZoneId},
     lanes::is_paced,
     queue::{Place, Queue},
-    rules::{Bound, Rules},
-    snapshot::WindowUse,
-    spent::{in_flight::InFlight, log::StampLog, lost::Lost, stamps::Stamps},
+    rules::Rules,
+    spent::{in_flight::InFlight, log::StampLog, lost::Lost},
     time::Nanos,
     trust::{
         circuit_breaker::Verdict,
@@ -197,83 +198,6 @@ impl KeyState {
         self.in_flight.leave(share.at);
         self.unpace(share.lane);
         self.no_answer(share, now);
-    }
-
-    /// Forgets what the key has spent. Requests on their way stay counted.
-    pub(crate) fn reset(&mut self) {
-        self.changed();
-        self.log.clear();
-        self.lost.clear();
-        self.pacer = None;
-        if let Some(penalty) = &mut self.penalty {
-            penalty.empty();
-        }
-    }
-
-    /// Counts the long windows as spent until `until`, for the lanes that can wait.
-    pub(crate) fn fill(&mut self, until: Nanos) {
-        self.changed();
-        self.penalty_mut().fill(until);
-    }
-
-    /// Counts a request that an earlier process may have sent, as [`lose`](Self::lose) does.
-    pub(crate) fn assume_lost(&mut self, given_up: Nanos, counted: Nanos) {
-        self.changed();
-        self.lost.push(given_up, counted);
-    }
-
-    /// Adds the stamps of an earlier process. Those in the future belong to requests that it lost.
-    pub(crate) fn restore(&mut self, rules: &Rules, stamps: impl Iterator<Item = Nanos>, now: Nanos) {
-        self.changed();
-        let matters = |stamp: &Nanos| stamp + rules.retention > now;
-        let (later, mut earlier): (Vec<_>, Vec<_>) = stamps.filter(matters).partition(|stamp| *stamp > now);
-        earlier.extend(self.log.from(0, rules.unit));
-        earlier.sort_unstable();
-        self.log.clear();
-        for stamp in earlier {
-            self.log.push(stamp, rules.unit, rules.usual);
-        }
-        for stamp in later {
-            self.lost.push(now, stamp);
-        }
-    }
-
-    /// Returns the stamps of answered and lost requests that still matter at `now`.
-    pub(crate) fn spent<'a>(&'a self, rules: &Rules, now: Nanos) -> impl Iterator<Item = Nanos> + use<'a> {
-        let first = self.log.over(now, self.retention(rules), rules.unit);
-        self.log.from(first, rules.unit).chain(self.lost.counted().iter().copied())
-    }
-
-    /// Returns how many requests are on their way.
-    pub(crate) fn on_their_way(&self) -> u32 {
-        self.in_flight.len()
-    }
-
-    /// Returns how many requests without an answer are still held.
-    pub(crate) fn lost(&self) -> usize {
-        self.lost.counted().len()
-    }
-
-    /// Returns how full each window is at `now`.
-    pub(crate) fn uses(&self, rules: &Rules, now: Nanos) -> Vec<WindowUse> {
-        let stamps = Stamps::new(&self.log, rules.unit, self.lost.counted());
-        let used = |bound: &Bound| WindowUse {
-            limit: bound.limit,
-            period: Duration::from_nanos(bound.nominal),
-            used: stamps.held(now, bound.period) + self.in_flight.len() as usize,
-        };
-        rules.bounds.iter().map(used).collect()
-    }
-
-    /// Returns the end of the pause in `lane`, if it is not over at `now`.
-    pub(crate) fn paused_until(&self, lane: Lane, now: Nanos) -> Option<Nanos> {
-        self.penalty.as_ref().and_then(|penalty| penalty.breaker().paused_until(lane, now))
-    }
-
-    /// Returns until when a 429 closes the zone for the lanes that can wait, or 0.
-    pub(crate) fn closed_until(&self, now: Nanos) -> Nanos {
-        let full = self.penalty.as_ref().map_or(0, |penalty| penalty.full_until());
-        full.max(self.paused_until(Lane::Bulk, now).unwrap_or(0))
     }
 
     pub(crate) fn trust(&self) -> TrustLevel {

@@ -3,7 +3,7 @@ use std::time::Duration;
 use steadfast_call::Lane;
 use steadfast_spec::Zone;
 
-use crate::core::{rules::ceilings::LANES, trust::trust_level::TrustStep};
+use crate::core::{rules::ceilings::LANES, trust::trust_step::TrustStep};
 
 /// The state of a limiter at one instant, for metrics and dashboards.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

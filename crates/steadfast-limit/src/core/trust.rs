@@ -4,3 +4,4 @@ pub(crate) mod circuit_breaker;
 pub(crate) mod moved_routes;
 pub(crate) mod penalty;
 pub(crate) mod trust_level;
+pub(crate) mod trust_step;

@@ -1,6 +1,6 @@
-use std::{fmt, num::NonZeroU32};
+use std::num::NonZeroU32;
 
-use crate::core::{rules::profile::Profile, time::Nanos};
+use crate::core::{rules::profile::Profile, time::Nanos, trust::trust_step::TrustStep};
 
 /// How the windows of one key are counted at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,48 +13,6 @@ pub(crate) enum Counting {
     Paced { burst: NonZeroU32 },
     /// Such a bucket, and a slot for each request without an answer.
     Spread { burst: NonZeroU32 },
-}
-
-/// How far a zone trusts that the gateway counts as the zone's profile assumes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum TrustStep {
-    /// It goes by its own profile.
-    #[default]
-    OwnProfile,
-    /// It goes by the universal rule, after some time without a 429.
-    Universal,
-    /// It spreads requests over its shortest window, after a 429.
-    Spread,
-}
-
-impl TrustStep {
-    /// Returns the next step towards the zone's own profile.
-    fn towards_profile(self) -> Self {
-        match self {
-            Self::Spread => Self::Universal,
-            Self::Universal | Self::OwnProfile => Self::OwnProfile,
-        }
-    }
-
-    /// Returns how many steps the zone's own profile is away.
-    fn distance(self) -> u64 {
-        match self {
-            Self::OwnProfile => 0,
-            Self::Universal => 1,
-            Self::Spread => 2,
-        }
-    }
-}
-
-impl fmt::Display for TrustStep {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::OwnProfile => "own profile",
-            Self::Universal => "universal",
-            Self::Spread => "spread",
-        })
-    }
 }
 
 /// The position of one key's zone between trust and penalty.
