@@ -25,10 +25,12 @@ pub(crate) enum Axis {
     LargeLists,
     /// Lists come from a cache (O12).
     CachedLists,
+    /// A caller asks again, under the same name, for an order that was refused (O5).
+    Repeats,
 }
 
 impl Axis {
-    const ALL: [(Self, &'static str); 9] = [
+    const ALL: [(Self, &'static str); 10] = [
         (Self::Intermediaries, "intermediaries"),
         (Self::PlacedRefusals, "placed-refusals"),
         (Self::StrayAnswers, "stray-answers"),
@@ -38,6 +40,7 @@ impl Axis {
         (Self::Quotas, "quotas"),
         (Self::LargeLists, "large-lists"),
         (Self::CachedLists, "cached-lists"),
+        (Self::Repeats, "repeats"),
     ];
 
     /// Returns the axis of a sandbox fault, if it has one.

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::{
     task::JoinSet,
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 
 use crate::sim::orders::{
@@ -72,7 +72,16 @@ impl Answers {
 }
 
 /// Runs every caller; each asks for its orders without a result, one after the other.
-pub(crate) async fn drive<T: Trader>(trader: Arc<T>, workload: &Workload, start: Instant, answers: &Answers) {
+///
+/// Where callers repeat, they ask once more for an order with a name that was refused, until the day of `repeated_on`
+/// is over: then a name means another order.
+pub(crate) async fn drive<T: Trader>(
+    trader: Arc<T>,
+    workload: &Workload,
+    start: Instant,
+    answers: &Answers,
+    repeated_on: Option<&Clocks>,
+) {
     let mut callers = JoinSet::new();
     for caller in 0..workload.callers {
         let asked = answers.lock();
@@ -85,16 +94,27 @@ pub(crate) async fn drive<T: Trader>(trader: Arc<T>, workload: &Workload, start:
         if orders.is_empty() {
             continue;
         }
-        let (trader, answers) = (trader.clone(), answers.clone());
+        let (trader, answers, repeated_on) = (trader.clone(), answers.clone(), repeated_on.cloned());
         callers.spawn(async move {
             for (index, wanted) in orders {
                 sleep_until(start + wanted.at).await;
                 answers.lock()[index].begun = Some(Instant::now());
                 let patience = wanted.patience.unwrap_or(LONGEST_CALL);
-                let answer = match timeout(patience, trader.place(&wanted)).await {
+                let place = async || match timeout(patience, trader.place(&wanted)).await {
                     Ok(answer) => Some(answer),
                     Err(_) => wanted.patience.map(|_| Told::Gone),
                 };
+                let mut answer = place().await;
+                if let Some(clocks) = &repeated_on
+                    && wanted.named
+                    && answer == Some(Told::Rejected)
+                {
+                    sleep(wanted.repeated_after).await;
+                    if clocks.is_first_day() {
+                        answers.lock()[index].begun = Some(Instant::now());
+                        answer = place().await;
+                    }
+                }
                 answers.lock()[index].told.clone_from(&answer);
                 if let (Some(Told::Placed(order_id)), true) = (&answer, wanted.cancelled) {
                     drop(timeout(wanted.haste.unwrap_or(LONGEST_CALL), trader.cancel(order_id)).await);

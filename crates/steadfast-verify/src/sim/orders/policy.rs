@@ -60,7 +60,9 @@ pub(crate) fn broken(world: &World, workload: &Workload, session: &Session) -> V
     let judged =
         |exchange: &&Exchange| session.seen.misled.is_empty() || !matches!(exchange.of, Call::Cancel(_));
     let exchanges: Vec<Exchange> = exchanges.iter().filter(judged).cloned().collect();
-    let mut broken = judge(&exchanges, &world.settings, session.ending, quiet);
+    let begun = workload.wanted.iter().zip(&session.begun);
+    let begun = begun.filter_map(|(wanted, begun)| Some((Call::Order(wanted.number), (*begun)?))).collect();
+    let mut broken = judge(&exchanges, &begun, &world.settings, session.ending, quiet);
     judge_arrivals(&session.seen, &mut broken);
     broken.0.into_iter().collect()
 }
@@ -80,7 +82,15 @@ fn judge_arrivals(seen: &Seen, broken: &mut Broken) {
 
 /// `quiet`: no zone was closed, few slots were lost and no token died, so that permits come soon, and no caller of a
 /// harmless call leaves.
-fn judge(exchanges: &[Exchange], settings: &Settings, ending: Ending, quiet: bool) -> Broken {
+///
+/// `begun`: when the last call for an order began, which has a schedule of its own.
+fn judge(
+    exchanges: &[Exchange],
+    begun: &BTreeMap<Call, Instant>,
+    settings: &Settings,
+    ending: Ending,
+    quiet: bool,
+) -> Broken {
     let mut calls: BTreeMap<&Call, Vec<&Exchange>> = BTreeMap::new();
     for exchange in exchanges {
         calls.entry(&exchange.of).or_default().push(exchange);
@@ -89,7 +99,14 @@ fn judge(exchanges: &[Exchange], settings: &Settings, ending: Ending, quiet: boo
     let (tokens, mut broken) = (refused(exchanges), Broken::default());
     for (call, sends) in calls {
         match call {
-            Call::Order(_) => judge_order(&sends, &lists, (settings, ending), &tokens, &mut broken),
+            Call::Order(_) => {
+                let earlier =
+                    sends.partition_point(|send| begun.get(call).is_some_and(|begun| send.sent < *begun));
+                let (earlier, last) = sends.split_at(earlier);
+                for sends in [earlier, last] {
+                    judge_order(sends, &lists, (settings, ending), &tokens, &mut broken);
+                }
+            }
             Call::Cancel(_) => judge_harmless(Loop::of_cancel(), &sends, quiet, &tokens, &mut broken),
             Call::Look(_) => judge_harmless(Loop::default(), &sends, quiet, &tokens, &mut broken),
             Call::Verification | Call::Other => {}
@@ -246,7 +263,7 @@ mod tests {
     }
 
     fn found(exchanges: &[Exchange]) -> Vec<&'static str> {
-        judge(exchanges, &Settings::new(), Ending::Abortive, true).0.into_keys().collect()
+        judge(exchanges, &BTreeMap::new(), &Settings::new(), Ending::Abortive, true).0.into_keys().collect()
     }
 
     #[test]

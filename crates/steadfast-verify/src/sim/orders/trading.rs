@@ -123,7 +123,7 @@ async fn trade(
         Client::Rival(policy) => {
             let rival = Arc::new(Rival::new(policy, &sandbox, &wire)?);
             let told = Answers::of(workload);
-            drive(rival, workload, Instant::now(), &told).await;
+            drive(rival, workload, Instant::now(), &told, None).await;
             let (begun, told) = told.take();
             sleep(world.lateness + GATEWAY_TIMEOUT).await;
             Session {
@@ -171,10 +171,11 @@ async fn trade(
             let death = workload.token_dies.map(|at| tokio::spawn(kill_tokens(sandbox.clone(), at)));
             let (start, told, mut crash) = (Instant::now(), Answers::of(workload), None);
             let others = world.meets_others().then(|| foreign.place(chooser, &sandbox, workload, start));
+            let repeated_on = world.axes.has(Axis::Repeats).then_some(&clocks);
             let planted = |ours: &Arc<Ours>| Arc::new(Planted::new(ours.clone(), world.canary));
             if let Some(journal) = journal.filter(|_| dies) {
                 let (at, down) = crash::moments(chooser, start, workload.wanted.len());
-                if timeout_at(at, drive(planted(&ours), workload, start, &told)).await.is_err() {
+                if timeout_at(at, drive(planted(&ours), workload, start, &told, repeated_on)).await.is_err() {
                     let (end, stood) = wire.cut();
                     // The process did not reach its end.
                     histories.extend(world.traced.then(|| invariants::history(&ours, &settings, usize::MAX)));
@@ -197,7 +198,7 @@ async fn trade(
                     }
                 }
             }
-            drive(planted(&ours), workload, start, &told).await;
+            drive(planted(&ours), workload, start, &told, repeated_on).await;
             let (_, sent_again) = wire.sends();
             let crash = crash.map(|crash| crash.then_sent(sent_again));
             if world.axes.has(Axis::WallClock) {

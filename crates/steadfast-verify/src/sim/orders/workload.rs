@@ -35,6 +35,8 @@ pub(crate) struct Wanted {
     pub(crate) looks: bool,
     /// After how long the caller drops a cancel or a read.
     pub(crate) haste: Option<Duration>,
+    /// After how long the caller asks again if the order is refused, where callers do so.
+    pub(crate) repeated_after: Duration,
 }
 
 /// The terms of an order; equal shapes are identical orders.
@@ -60,6 +62,8 @@ const PER_SYMBOL: u32 = 7 * 2 * 3;
 const INTERVALS: [u32; 3] = [100, 15, 1];
 /// How much later than the last order a token may die, in milliseconds.
 const LATER: u32 = 20_000;
+/// Within how many milliseconds an order is asked for again: before a list can confirm its refusal, or perhaps later.
+const REPEATED_WITHIN: [u32; 2] = [5_000, 60_000];
 /// With more orders at once than can leave in time, no caller waits that long.
 const MOST_AT_ONCE: u32 = 100;
 /// The shares of identical orders, of orders that differ from the one before only in quantity or price, and of cancels,
@@ -124,6 +128,10 @@ impl Workload {
                 patience: patience.map(Duration::from_millis),
                 cancelled: chooser.weigh(site("order.cancelled"), &cancels) == 1,
                 looks: chooser.weigh(site("order.looks"), &[90, 10]) == 1,
+                repeated_after: Duration::from_millis(u64::from(chooser.choose(
+                    site("order.repeated-after"),
+                    REPEATED_WITHIN[chooser.weigh(site("order.repeated"), &[60, 40]) as usize],
+                ))),
                 haste: (hasty && chooser.weigh(site("order.haste"), &[30, 70]) == 1)
                     .then(|| Duration::from_millis(u64::from(chooser.choose(site("order.haste-ms"), 60)))),
             });

@@ -89,12 +89,12 @@ async fn trade(fault: Fault, seed: u64, world: &World) -> Result<Day, BoxError> 
     listeners.spawn(listen(ours.tracker().events(), events.clone()));
 
     let told = Answers::of(&morning);
-    drive(ours.clone(), &morning, Instant::now(), &told).await;
+    drive(ours.clone(), &morning, Instant::now(), &told, None).await;
     let (mut begun, mut answers) = told.take();
     sleep(NOON).await;
     inject(&sandbox, fault)?;
     let told = Answers::of(&afternoon);
-    drive(ours.clone(), &afternoon, Instant::now(), &told).await;
+    drive(ours.clone(), &afternoon, Instant::now(), &told, None).await;
     let (later, more) = told.take();
     begun.extend(later);
     answers.extend(more);
