@@ -6,7 +6,7 @@
 //! by then does not matter: the name stands for one order. A list that may show the order, in any form, gives the name
 //! back to it; a repeat is then in doubt, as it is if no such list can be read in time.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use steadfast_call::ext;
 
@@ -75,7 +75,10 @@ impl OrderProtocol {
         let mut hidden = BTreeSet::new();
         for number in self.rejected.due(start, lateness) {
             let rejected = self.intents.get(&number);
-            let shown = rejected.and_then(|it| self.shown_as(it).next()).map(|it| it.order_id.clone());
+            let shown = rejected.and_then(|it| {
+                let unowned = self.shown_as(it).next().map(|fresh| &fresh.order_id);
+                unowned.or_else(|| self.taken_by_an_equal(it)).cloned()
+            });
             if let Some(order_id) = shown {
                 // A repeat gets an order in doubt.
                 self.hold_name(number, &order_id, out);
@@ -87,6 +90,18 @@ impl OrderProtocol {
         }
         let released = self.rejected.confirm(start, lateness, &hidden);
         out.extend(released.into_iter().map(Effect::Decided));
+    }
+
+    /// Returns an order that an equal intent was given because a list showed it, although it may be this one's.
+    fn taken_by_an_equal<'a>(&'a self, intent: &'a Intent) -> Option<&'a Arc<str>> {
+        let equals = self.finished_of(intent.key()).filter(|(_, other)| other.order() == intent.order());
+        let taken = equals.filter_map(|(_, other)| match other.finding() {
+            Some(Finding::Recovered { order_id, .. }) => Some(order_id),
+            _ => None,
+        });
+        let mut taken =
+            taken.filter(|id| self.listed.first_seen(id).is_some_and(|seen| intent.could_own(seen)));
+        taken.next()
     }
 
     /// Reports an order that was told to be refused, and may be one that a list shows in another form.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use http::Request;
 use serde_json::json;
 use steadfast_call::{Call, ext};
+use steadfast_dedup::{ResendPolicy, Settings};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
@@ -145,4 +146,18 @@ async fn o05_a_name_refused_before_midnight_and_repeated_after_it_is_in_doubt() 
     sleep(s(60)).await;
     assert!(rig.gateway.gets() - gets < 5, "{}", rig.gateway.gets() - gets);
     rig.audit();
+}
+
+/// Regression: the list gave it to an equal order that was given up before, and released the repeat.
+#[tokio::test(start_paused = true)]
+async fn o05_a_refused_name_is_not_sent_again_if_an_equal_order_got_what_is_listed() {
+    let rig = Rig::with(Settings::default().resend(ResendPolicy::Never));
+    assert_eq!(rig.place("z", &order(3)).await, Told::Placed("o1".into()));
+    rig.gateway.will([gw504()]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Unresolved("not_observed", vec![], 504));
+    rig.gateway.will([documented(403).placed()]);
+    assert_eq!(rig.send(named(&rig, "n", ORDER)).await, Told::Answer(403));
+    let told = rig.send(named(&rig, "n", ORDER)).await;
+    let unresolved = Told::Unresolved("near_match", vec!["o2".into()], 0);
+    assert_eq!((told, rig.gateway.posts()), (unresolved, 3));
 }
