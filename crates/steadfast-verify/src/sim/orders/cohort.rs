@@ -86,6 +86,7 @@ mod tests {
             cancelled: false,
             looks: false,
             haste: None,
+            repeated_after: Duration::ZERO,
         });
         let workload = Workload { callers: 1, wanted: wanted.collect(), token_dies: None };
         let mut told = vec![Some(Told::NotObserved); shapes.len()];
