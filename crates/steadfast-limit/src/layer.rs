@@ -4,7 +4,7 @@ use tower_layer::Layer;
 
 use crate::{
     request::{keys::ApiKeyName, zones_of::ByRoute},
-    service::{RateLimit, Shared},
+    service::{LayerState, RateLimit},
     shell::zone_limiter::ZoneLimiter,
 };
 
@@ -129,7 +129,7 @@ impl<S, Z: Clone> Layer<S> for RateLimitLayer<Z> {
 
     fn layer(&self, inner: S) -> RateLimit<S, Z> {
         let Self { limiter, zones_of, from, api_key, ends_when_dropped } = self.clone();
-        let shared = Shared::new(limiter, from, api_key, ends_when_dropped);
-        RateLimit::new(inner, zones_of, shared)
+        let state = LayerState::new(limiter, from, api_key, ends_when_dropped);
+        RateLimit::new(inner, zones_of, state)
     }
 }

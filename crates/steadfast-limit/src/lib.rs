@@ -63,7 +63,7 @@
 //! 6. **Lanes.** A freed slot goes to the highest waiting [`Lane`], and within a lane to the first come. Priority
 //!    alone is not enough: uncontested polls would spend the minute's quota in 40 seconds. So the lower lanes leave
 //!    a few slots of each window alone ([`Ceilings`]), and in windows of ten seconds or more that have ceilings,
-//!    verifications, normal and bulk requests are spread evenly.
+//!    verifications, normal and bulk requests are sent evenly.
 //! 7. **No wait in vain.** A request that could not leave before its deadline, or that finds its lane's queue full,
 //!    is refused at once with a [`Refusal`].
 //! 8. **A 429 all the same**, caused by another program on the same token, stops its zone for 1, 2, 4, then 8

@@ -46,11 +46,11 @@ pub struct RateLimit<S, Z = ByRoute> {
     inner: S,
     zones_of: Z,
     // One `Arc`, because services are cloned for every call.
-    shared: Arc<Shared>,
+    state: Arc<LayerState>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct LayerState {
     limiter: ZoneLimiter,
     from: Option<IpAddr>,
     api_key: Option<ApiKeyName>,
@@ -69,17 +69,17 @@ struct Usual {
 }
 
 impl<S, Z> RateLimit<S, Z> {
-    pub(crate) fn new(inner: S, zones_of: Z, shared: Shared) -> Self {
-        Self { inner, zones_of, shared: Arc::new(shared) }
+    pub(crate) fn new(inner: S, zones_of: Z, state: LayerState) -> Self {
+        Self { inner, zones_of, state: Arc::new(state) }
     }
 
     /// Returns the limiter shared by all services of the same layer.
     pub fn limiter(&self) -> &ZoneLimiter {
-        &self.shared.limiter
+        &self.state.limiter
     }
 }
 
-impl Shared {
+impl LayerState {
     pub(crate) fn new(
         limiter: ZoneLimiter,
         from: Option<IpAddr>,
@@ -148,7 +148,7 @@ where
     fn call(&mut self, mut request: Request<B>) -> ResponseFuture<S, B> {
         ext::Place::RateLimit.pass(request.extensions_mut());
         // Neither the inner service nor its clone has been polled ready, so the clone will do.
-        let asked = self.shared.ask(&request, self.zones_of.zones_of(&request).as_ref());
+        let asked = self.state.ask(&request, self.zones_of.zones_of(&request).as_ref());
         ResponseFuture::new(asked, self.inner.clone(), request)
     }
 }

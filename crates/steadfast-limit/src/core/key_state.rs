@@ -8,9 +8,9 @@ use steadfast_call::Lane;
 
 pub(crate) use self::admission::Mode;
 use crate::core::{
-    count::{paced, pacer::Pacer},
+    count::{paced, smoother::Smoother},
     decision::{Share, ZoneId},
-    lanes::is_paced,
+    lanes::is_smoothed,
     queue::{Place, Queue},
     rules::Rules,
     spent::{in_flight::InFlight, log::StampLog, lost::Lost},
@@ -35,7 +35,7 @@ pub(crate) struct KeyState {
     log: StampLog,
     lost: Lost,
     penalty: Option<Box<Penalty>>,
-    pacer: Option<Box<Pacer>>,
+    smoother: Option<Box<Smoother>>,
     queue: Option<Box<Queue>>,
 }
 
@@ -55,7 +55,7 @@ impl KeyState {
             log: StampLog::default(),
             lost: Lost::default(),
             penalty: None,
-            pacer: None,
+            smoother: None,
             queue: None,
         }
     }
@@ -112,28 +112,28 @@ impl KeyState {
         Share { at: now, lane, awaited, optimistic }
     }
 
-    /// Charges the pacer for a request of `lane`, if the lane is paced. False if the request comes too early.
-    pub(crate) fn pace(&mut self, rules: &Rules, lane: Lane, now: Nanos) -> bool {
-        let Some(pace) = rules.pace.filter(|_| is_paced(lane)) else { return true };
-        if self.pacer.is_none() {
-            self.pacer = Pacer::new(pace, now).map(Box::new);
+    /// Charges the smoother for a request of `lane`, if the lane is smoothed. False if the request comes too early.
+    pub(crate) fn charge_smoother(&mut self, rules: &Rules, lane: Lane, now: Nanos) -> bool {
+        let Some(smoothing) = rules.smoothing.filter(|_| is_smoothed(lane)) else { return true };
+        if self.smoother.is_none() {
+            self.smoother = Smoother::new(smoothing, now).map(Box::new);
         }
-        let is_charged = self.pacer.as_mut().is_none_or(|pacer| pacer.charge(now));
+        let is_charged = self.smoother.as_mut().is_none_or(|smoother| smoother.charge(now));
         if !is_charged {
             self.changed();
         }
         is_charged
     }
 
-    /// Returns when the pacer opens for `lane`, or 0 if it does not hold it back.
-    pub(crate) fn paced_until(&self, lane: Lane) -> Nanos {
-        self.pacer.as_ref().filter(|_| is_paced(lane)).map_or(0, |pacer| pacer.opens())
+    /// Returns when the smoother opens for `lane`, or 0 if it does not hold it back.
+    pub(crate) fn smoothed_until(&self, lane: Lane) -> Nanos {
+        self.smoother.as_ref().filter(|_| is_smoothed(lane)).map_or(0, |smoother| smoother.opens())
     }
 
     /// Gives back the charge of a request of `lane` that never left.
-    pub(crate) fn unpace(&mut self, lane: Lane) {
-        if let Some(pacer) = self.pacer.as_mut().filter(|_| is_paced(lane)) {
-            pacer.give_back();
+    pub(crate) fn give_back_charge(&mut self, lane: Lane) {
+        if let Some(smoother) = self.smoother.as_mut().filter(|_| is_smoothed(lane)) {
+            smoother.give_back();
         }
     }
 
@@ -196,7 +196,7 @@ impl KeyState {
     pub(crate) fn give_back(&mut self, share: Share, now: Nanos) {
         self.changed();
         self.in_flight.leave(share.at);
-        self.unpace(share.lane);
+        self.give_back_charge(share.lane);
         self.no_answer(share, now);
     }
 
@@ -226,10 +226,15 @@ impl KeyState {
 
     /// Returns the bytes that the key takes on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
-        let pacer = self.pacer.as_ref().map_or(0, |pacer| size_of_val(&**pacer));
+        let smoother = self.smoother.as_ref().map_or(0, |smoother| size_of_val(&**smoother));
         let queue = self.queue.as_ref().map_or(0, |queue| size_of_val(&**queue));
         let penalty = self.penalty.as_ref().map_or(0, |penalty| size_of_val(&**penalty));
-        self.in_flight.heap_bytes() + self.log.heap_bytes() + self.lost.heap_bytes() + pacer + queue + penalty
+        self.in_flight.heap_bytes()
+            + self.log.heap_bytes()
+            + self.lost.heap_bytes()
+            + smoother
+            + queue
+            + penalty
     }
 
     /// Records a change that outdates earlier results of [`earliest`](Self::earliest).

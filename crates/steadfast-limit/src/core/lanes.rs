@@ -11,12 +11,12 @@ pub(crate) fn is_exempt(lane: Lane, strict: bool) -> bool {
     !strict && must_get_out(lane)
 }
 
-/// True if a lane that is not spread stands behind `lane`.
-pub(crate) fn precedes_unpaced(lane: Lane) -> bool {
+/// True if a lane that is not smoothed stands behind `lane`.
+pub(crate) fn precedes_unsmoothed(lane: Lane) -> bool {
     lane < Lane::Trading
 }
 
-/// True for the lanes that can wait and are spread over the long windows.
-pub(crate) fn is_paced(lane: Lane) -> bool {
+/// True for the lanes that can wait and are smoothed over the long windows.
+pub(crate) fn is_smoothed(lane: Lane) -> bool {
     lane >= Lane::Normal || lane == Lane::Verification
 }

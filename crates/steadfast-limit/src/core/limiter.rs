@@ -152,7 +152,7 @@ impl Limiter {
     /// again, [at the head of its lane](Ask::head_of_lane).
     pub fn poll(&mut self, waiter: WaiterId, now: Nanos) -> Option<Decision> {
         let now = self.advance(now);
-        let known = self.waiters.see(waiter, now)?;
+        let known = self.waiters.polled(waiter, now)?;
         if known.waits() {
             let (keys, deadline) = (known.keys(), known.deadline());
             self.dispatch(keys, now);
@@ -229,7 +229,7 @@ impl Limiter {
     fn advance(&mut self, now: Nanos) -> Nanos {
         self.clock = self.clock.max(now.min(LATEST));
         if self.clock >= self.waiters.next_check() {
-            self.tend(self.clock);
+            self.examine_uncollected(self.clock);
         }
         if self.clock >= self.next_sweep {
             self.sweep(self.clock);

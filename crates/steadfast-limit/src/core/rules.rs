@@ -22,8 +22,8 @@ use crate::{
 /// The most windows of one zone.
 pub(crate) const MOST_WINDOWS: usize = 8;
 
-/// The shortest window over which the lanes that can wait are paced.
-const PACED_FROM: Nanos = 10_000_000_000;
+/// The shortest window over which the lanes that can wait are smoothed.
+const SMOOTHED_FROM: Nanos = 10_000_000_000;
 
 /// A checked quota, in the form that the admission rule uses.
 #[derive(Clone, Debug)]
@@ -42,8 +42,8 @@ pub(crate) struct Rules {
     pub(crate) usual: usize,
     /// The slots withheld from each lane.
     pub(crate) ceilings: Ceilings,
-    /// How the lanes that can wait are spread, if they are.
-    pub(crate) pace: Option<Pace>,
+    /// How the lanes that can wait are smoothed, if they are.
+    pub(crate) smoothing: Option<Smoothing>,
 }
 
 /// One window of a zone.
@@ -64,7 +64,7 @@ pub(crate) struct Bound {
 
 /// A rate and a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Pace {
+pub(crate) struct Smoothing {
     pub(crate) burst: NonZeroU32,
     pub(crate) interval: Nanos,
 }
@@ -101,7 +101,7 @@ impl Rules {
             unit: (4 * longest).saturating_add(settle).div_ceil(u64::from(u32::MAX)).max(1_000),
             usual: looks_back(quota.profile) as usize * most as usize,
             ceilings: quota.ceilings,
-            pace: bounds.last().and_then(|bound| bound.pace(bounds[0])),
+            smoothing: bounds.last().and_then(|bound| bound.smoothing(bounds[0])),
             bounds,
         })
     }
@@ -174,15 +174,15 @@ impl Bound {
         Ok(Self { limit, nominal, period, ceilings, reach, at_once })
     }
 
-    /// Returns how the lanes that can wait are spread over this window: at the rate of its ceiling, in bursts no
+    /// Returns how the lanes that can wait are smoothed over this window: at the rate of its ceiling, in bursts no
     /// longer than the `shortest` window's ceiling.
-    fn pace(self, shortest: Self) -> Option<Pace> {
+    fn smoothing(self, shortest: Self) -> Option<Smoothing> {
         let lane = Lane::Bulk as usize;
-        if self.nominal < PACED_FROM || self.ceilings[lane] == self.limit {
+        if self.nominal < SMOOTHED_FROM || self.ceilings[lane] == self.limit {
             return None;
         }
         let burst = if shortest.nominal < self.nominal { shortest.ceilings[lane] } else { 1 };
-        Some(Pace {
+        Some(Smoothing {
             burst: NonZeroU32::new(burst)?,
             interval: self.period.div_ceil(u64::from(self.ceilings[lane])),
         })
@@ -256,15 +256,15 @@ mod tests {
     }
 
     #[test]
-    fn polls_are_paced_only_over_long_windows_that_other_lanes_share() {
+    fn polls_are_smoothed_only_over_long_windows_that_other_lanes_share() {
         let shared = quota().limit(10, SECOND).limit(400, MINUTE).ceilings(Ceilings::standard());
-        let pace = Rules::new(&shared).unwrap().pace.unwrap();
-        assert_eq!(pace.burst.get(), 8);
-        assert_eq!(pace.interval, 60_031_000_000_u64.div_ceil(380));
+        let smoothing = Rules::new(&shared).unwrap().smoothing.unwrap();
+        assert_eq!(smoothing.burst.get(), 8);
+        assert_eq!(smoothing.interval, 60_031_000_000_u64.div_ceil(380));
         assert_eq!(
-            Rules::new(&quota().limit(100, SECOND).ceilings(Ceilings::standard())).unwrap().pace,
+            Rules::new(&quota().limit(100, SECOND).ceilings(Ceilings::standard())).unwrap().smoothing,
             None
         );
-        assert_eq!(Rules::new(&quota().limit(400, MINUTE)).unwrap().pace, None);
+        assert_eq!(Rules::new(&quota().limit(400, MINUTE)).unwrap().smoothing, None);
     }
 }

@@ -107,7 +107,7 @@ impl Journal {
 
     /// Marks the file as out of date, because a later record could not be written. On a full disk a new file fails,
     /// but one byte can be overwritten in place. If that fails too, the file is removed.
-    pub(crate) fn spoil(&self) -> NextStart {
+    pub(crate) fn mark_stale(&self) -> NextStart {
         let _alone = self.writing.lock();
         let mark = || -> io::Result<()> {
             let mut file = open_own(&self.path, OpenOptions::new().write(true))?;
@@ -125,7 +125,7 @@ impl Journal {
     /// Writes the last record. Nothing is sent after it.
     pub(crate) fn close(&self, entries: impl FnOnce() -> Vec<Entry>) {
         if let Err(error) = self.write(true, entries) {
-            let next = self.spoil();
+            let next = self.mark_stale();
             tracing::warn!(path = %self.path.display(), %error, ?next, "journal could not be closed");
         }
     }

@@ -7,11 +7,11 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Beginning {
     /// Nothing: each token's origin decides.
-    Asks,
+    ByToken,
     /// As much as the journal of an earlier process says.
-    CarriesOn,
+    ByJournal,
     /// All of it: the configuration says so.
-    Settled,
+    ByConfiguration,
 }
 
 /// Restores what a journal holds.
@@ -21,15 +21,15 @@ pub(crate) fn resume(core: &mut Limiter, journal: &Journal, found: Found, now: N
         Found::Record(record) => record,
         Found::Nothing => {
             tracing::info!(%path, "no journal yet: windows start empty");
-            return Beginning::Asks;
+            return Beginning::ByToken;
         }
         Found::Damaged | Found::Stale => {
-            core.start(Start::Spent(now));
-            return Beginning::CarriesOn;
+            core.set_start(Start::Spent(now));
+            return Beginning::ByJournal;
         }
     };
     if !record.closed {
-        core.start(Start::Unrecorded(now));
+        core.set_start(Start::Unrecorded(now));
     }
     let ago = u64::try_from(journal.ago(&record).as_nanos()).unwrap_or(Nanos::MAX);
     let zones: Vec<_> = core.zones().map(|(zone, _)| zone).collect();
@@ -46,9 +46,9 @@ pub(crate) fn resume(core: &mut Limiter, journal: &Journal, found: Found, now: N
         };
         if core.import_kept(&kept, now.saturating_sub(ago), now).is_err() {
             tracing::warn!(%path, "journal holds more keys than the limiter may: all others are taken for spent");
-            core.start(Start::Spent(now));
+            core.set_start(Start::Spent(now));
             break;
         }
     }
-    Beginning::CarriesOn
+    Beginning::ByJournal
 }

@@ -104,13 +104,13 @@ impl Acquire {
                 head_of_lane: *this.head_of_lane,
             };
             let now = Instant::now();
-            let (decision, looks_at, events) =
+            let (decision, wakes_at, events) =
                 shared.hand_off().poll(place, &ask, cx.waker(), shared.nanos(now));
             // The permit is owned from here on, whatever an observer does.
             let decision = match decision {
                 Decision::Granted(grant) => Ok(Ok(Permit::new(Arc::clone(shared), grant))),
                 Decision::Refused(refusal) => Ok(Err(refusal)),
-                Decision::Queued { alarm, .. } => Err(alarm.map_or(looks_at, |alarm| alarm.min(looks_at))),
+                Decision::Queued { alarm, .. } => Err(alarm.map_or(wakes_at, |alarm| alarm.min(wakes_at))),
             };
             shared.report_all(&events);
             let alarm = match decision {

@@ -46,9 +46,9 @@ impl HandOff {
         now: Nanos,
     ) -> (Decision, Nanos, Vec<Event>) {
         let former = *place;
-        let ((decision, looks_at, asked, _), events) = self.with_all(|core, wakers, owners| {
+        let ((decision, wakes_at, asked, _), events) = self.with_all(|core, wakers, owners| {
             // Calls that have an answer and are not polled hold up the waiters.
-            let asked = if former.is_some() { owners.look(core, now) } else { Vec::new() };
+            let asked = if former.is_some() { owners.check(core, now) } else { Vec::new() };
             let known = former.and_then(|waiter| core.poll(waiter, now));
             // A waiter that was absent at its turn gets its old place back.
             let decision = known.unwrap_or_else(|| core.acquire_at(ask, former, now));
@@ -56,8 +56,8 @@ impl HandOff {
             let left = former.filter(|former| waits != Some(*former));
             let forgotten = left.and_then(|former| wakers.forget(former));
             let replaced = waits.and_then(|waiter| wakers.keep(waiter, waker));
-            let looks_at = waits.map_or(Nanos::MAX, |waiter| core.looks_at(waiter, now));
-            (decision, looks_at, asked, (forgotten, replaced))
+            let wakes_at = waits.map_or(Nanos::MAX, |waiter| core.wakes_at(waiter, now));
+            (decision, wakes_at, asked, (forgotten, replaced))
         });
         asked.into_iter().for_each(Waker::wake);
         // A granted or refused request has no place in any queue.
@@ -65,7 +65,7 @@ impl HandOff {
             Decision::Queued { waiter, .. } => Some(*waiter),
             Decision::Granted(_) | Decision::Refused(_) => None,
         };
-        (decision, looks_at, events)
+        (decision, wakes_at, events)
     }
 
     /// Gives up a place. A slot granted meanwhile goes to the next waiter.

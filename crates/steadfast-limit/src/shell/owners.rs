@@ -86,7 +86,7 @@ impl Owners {
 
     /// Asks calls that have not been polled for a while, and takes the slots of absent ones back. A waiter triggers
     /// this. Returns the wakers to call.
-    pub(super) fn look(&mut self, core: &mut Limiter, now: Nanos) -> Vec<Waker> {
+    pub(super) fn check(&mut self, core: &mut Limiter, now: Nanos) -> Vec<Waker> {
         if now < self.next || self.all.is_empty() {
             return Vec::new();
         }

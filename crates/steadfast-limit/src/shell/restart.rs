@@ -23,7 +23,7 @@ use crate::{
 /// State that outlives a process or a token.
 impl ZoneLimiter {
     /// Makes a limiter that starts as `cold` says.
-    pub(crate) fn start(
+    pub(crate) fn open(
         mut core: Limiter,
         observer: Option<Observer>,
         route_mover: Option<RouteMover>,
@@ -33,11 +33,11 @@ impl ZoneLimiter {
         let now = Shared::START;
         let mut is_damaged = false;
         let (beginning, journal) = match cold {
-            ColdStart::Auto => (Beginning::Asks, None),
-            ColdStart::Empty => (Beginning::Settled, None),
+            ColdStart::Auto => (Beginning::ByToken, None),
+            ColdStart::Empty => (Beginning::ByConfiguration, None),
             ColdStart::Pessimistic => {
-                core.start(Start::Spent(now));
-                (Beginning::Settled, None)
+                core.set_start(Start::Spent(now));
+                (Beginning::ByConfiguration, None)
             }
             ColdStart::Journal(path) => {
                 let (journal, found) = Journal::open(&path, clocks)?;
@@ -80,14 +80,14 @@ impl ZoneLimiter {
     /// Without it, all windows count as spent, except for cancels and verifications.
     pub fn begin(&self, keys: ScopeKeys, origin: TokenOrigin) {
         match (self.shared.beginning(), origin) {
-            (Beginning::Settled | Beginning::CarriesOn, _) | (_, TokenOrigin::Minted) => {}
-            (Beginning::Asks, TokenOrigin::Given) => {
+            (Beginning::ByConfiguration | Beginning::ByJournal, _) | (_, TokenOrigin::Minted) => {}
+            (Beginning::ByToken, TokenOrigin::Given) => {
                 tracing::info!(
                     "token was handed in: its windows are taken for empty; if another program has just used it, \
                      start pessimistic"
                 );
             }
-            (Beginning::Asks, TokenOrigin::Stored) => {
+            (Beginning::ByToken, TokenOrigin::Stored) => {
                 tracing::warn!("token was stored without what it had spent: its windows are taken for spent");
                 if let Err(refusal) = self.assume_spent(keys) {
                     tracing::warn!(%refusal, "token's windows could not be taken for spent");

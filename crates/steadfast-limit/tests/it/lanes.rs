@@ -203,13 +203,13 @@ fn verifications_are_spread_as_polls_are_and_orders_are_not() {
     let waiter = core.queued(GENERAL, Lane::Verification);
     assert!(
         core.alarm(waiter).is_some_and(|at| at < core.now + S / 5),
-        "it waits for the pacer, not for a window"
+        "it waits for the smoother, not for a window"
     );
     core.cancel(waiter);
     core.spend(GENERAL, Lane::Critical, 2);
 }
 
-/// Regression: only the pacer held up a verification, and with it all orders behind it.
+/// Regression: only the smoother held up a verification, and with it all orders behind it.
 #[test]
 fn an_order_passes_a_verification_that_only_the_pacer_holds_up() {
     let mut core = Core::of(general());
@@ -217,13 +217,13 @@ fn an_order_passes_a_verification_that_only_the_pacer_holds_up() {
     core.now += HELD_SECOND;
     core.spend(GENERAL, Lane::Verification, 6);
     let verification = core.queued(GENERAL, Lane::Verification);
-    let paced = core.alarm(verification);
-    assert!(paced.is_some_and(|at| at < core.now + S / 5), "it waits for the pacer");
+    let smoothed = core.alarm(verification);
+    assert!(smoothed.is_some_and(|at| at < core.now + S / 5), "it waits for the smoother");
     // Of nine slots six are spent, and the verification keeps one.
     core.spend(GENERAL, Lane::Trading, 2);
     let order = core.queued(GENERAL, Lane::Trading);
-    assert_eq!(core.alarm(verification), paced, "it keeps its timer");
-    core.now = paced.unwrap();
+    assert_eq!(core.alarm(verification), smoothed, "it keeps its timer");
+    core.now = smoothed.unwrap();
     let grant = granted(core.poll(verification));
     core.answer(grant);
     assert!(core.alarm(order).is_some_and(|at| at > core.now), "the slot was the verification's");

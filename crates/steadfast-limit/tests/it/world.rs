@@ -467,8 +467,8 @@ fn nobody_is_forgotten_whatever_the_gateway_answers() {
     assert!(granted > 20 * worlds() as usize && refused > worlds() as usize, "{granted} {refused}");
 }
 
-/// Regression: the zone's pacer refused a waiter of two zones while the other zone examined it, and no waiter was
-/// told when the pacer opens. The waiter then waited until some other request came.
+/// Regression: the zone's smoother refused a waiter of two zones while the other zone examined it, and no waiter was
+/// told when the smoother opens. The waiter then waited until some other request came.
 #[test]
 fn whoever_waits_for_two_zones_of_which_one_spreads_its_requests_keeps_a_timer() {
     fn ask(zones: &[(ZoneId, u64)]) -> Ask<'_> {
@@ -490,7 +490,7 @@ fn whoever_waits_for_two_zones_of_which_one_spreads_its_requests_keeps_a_timer()
     let Decision::Granted(last) = limiter.acquire(&ask(&[plain]), now) else { panic!() };
     let both = [plain, spread];
     let Decision::Queued { waiter, .. } = limiter.acquire(&ask(&both), now) else { panic!() };
-    // The plain zone is free at once. Only the other zone knows for how long its pacer stops the waiter.
+    // The plain zone is free at once. Only the other zone knows for how long its smoother stops the waiter.
     limiter.refund(last, now);
     assert_eq!(limiter.take_woken(), [waiter], "it sets its timer");
     let Some(Decision::Queued { alarm: Some(at), .. }) = limiter.poll(waiter, now) else { panic!() };

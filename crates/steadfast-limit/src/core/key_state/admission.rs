@@ -5,7 +5,7 @@ use steadfast_call::Lane;
 use super::KeyState;
 use crate::core::{
     count::{paced, spread, universal},
-    lanes::{is_exempt, is_paced, must_get_out},
+    lanes::{is_exempt, is_smoothed, must_get_out},
     rules::{Bound, Rules, profile::Profile},
     spent::stamps::Stamps,
     time::Nanos,
@@ -40,7 +40,7 @@ impl KeyState {
         self.penalty.is_none()
             && self.lost.is_empty()
             && self.queue.is_none()
-            && (!is_paced(lane) || self.pacer.as_ref().is_none_or(|pacer| pacer.opens() <= now))
+            && (!is_smoothed(lane) || self.smoother.as_ref().is_none_or(|smoother| smoother.opens() <= now))
             && rules.bounds.iter().all(|bound| {
                 let most = bound.ceilings[lane as usize].min(bound.at_once);
                 most.checked_sub(self.in_flight.len() + 1).is_some_and(|room| {
@@ -241,7 +241,7 @@ impl KeyState {
     fn held_back(&self, lane: Lane) -> Nanos {
         let penalty = self.penalty.as_ref().filter(|_| !must_get_out(lane));
         let full = penalty.map_or(0, |penalty| penalty.holds_back(lane));
-        full.max(self.paced_until(lane))
+        full.max(self.smoothed_until(lane))
     }
 }
 

@@ -8,7 +8,7 @@ impl KeyState {
         self.changed();
         self.log.clear();
         self.lost.clear();
-        self.pacer = None;
+        self.smoother = None;
         if let Some(penalty) = &mut self.penalty {
             penalty.empty();
         }

@@ -21,7 +21,7 @@ impl Limiter {
     pub(super) const CALLED_AFTER: Nanos = 500_000_000;
 
     /// How often every waiter checks on the others.
-    const LOOKS_EVERY: Nanos = 500_000_000;
+    const WAKES_EVERY: Nanos = 500_000_000;
 
     /// How long after the keeper of the zone's timer its deputy acts.
     const DEPUTY_AFTER: Nanos = 10_000_000;
@@ -31,8 +31,8 @@ impl Limiter {
     ///
     /// One present waiter that is not foremost is the deputy and keeps the same timer. All others wake twice a
     /// second.
-    pub(crate) fn looks_at(&mut self, waiter: WaiterId, now: Nanos) -> Nanos {
-        let mut at = self.waiters.next_check().min(now.saturating_add(Self::LOOKS_EVERY));
+    pub(crate) fn wakes_at(&mut self, waiter: WaiterId, now: Nanos) -> Nanos {
+        let mut at = self.waiters.next_check().min(now.saturating_add(Self::WAKES_EVERY));
         let Some(keys) = self.waiters.get(waiter).map(Waiter::keys) else { return at };
         for id in keys.iter() {
             let Some(queue) = self.keys.queue_mut(id) else { continue };
@@ -41,7 +41,7 @@ impl Limiter {
                 deputy != waiter
                     && deputy != alarm.waiter
                     && self.waiters.get(deputy).is_some_and(|known| {
-                        known.waits() && now < known.seen() + Self::LOOKS_EVERY + Self::DEPUTY_AFTER
+                        known.waits() && now < known.seen() + Self::WAKES_EVERY + Self::DEPUTY_AFTER
                     })
             };
             if !queue.deputy().is_some_and(is_there) {
@@ -53,7 +53,7 @@ impl Limiter {
     }
 
     /// Examines the grants that have not been collected.
-    pub(super) fn tend(&mut self, now: Nanos) {
+    pub(super) fn examine_uncollected(&mut self, now: Nanos) {
         let mut lapsed: Vec<Grant> = Vec::new();
         while let Some(waiter) = self.waiters.next_due(now) {
             let Some(known) = self.waiters.get(waiter) else { continue };

@@ -8,7 +8,7 @@ use crate::{
         decision::{Ask, Decision, Grant, WaiterId},
         event::Event,
         key_set::KeySet,
-        lanes::precedes_unpaced,
+        lanes::precedes_unsmoothed,
         queue::{Alarm, Place, Queue},
         time::Nanos,
         trust::circuit_breaker::After,
@@ -20,8 +20,8 @@ use crate::{
 enum Obstacle {
     /// This zone has no room. It opens at the instant given, or after an event.
     Here(Option<Nanos>),
-    /// This zone's pacer holds it up until this instant, and not all behind it are paced.
-    Paced(Nanos),
+    /// This zone's smoother holds it up until this instant, and not all behind it are smoothed.
+    Smoothed(Nanos),
     /// This zone has room, another one does not.
     Elsewhere,
 }
@@ -78,7 +78,7 @@ impl Limiter {
     }
 
     /// Passed waiters count as if they were on their way, so a request passes them only if they would all still fit.
-    /// If this zone itself is full, the loop ends. A waiter stopped by another zone or by the pacer keeps its place
+    /// If this zone itself is full, the loop ends. A waiter stopped by another zone or by the smoother keeps its place
     /// here without stopping the rest.
     fn dispatch_one(&mut self, id: usize, now: Nanos) {
         let mut passed: Option<Place> = None;
@@ -97,8 +97,8 @@ impl Limiter {
                     alarm = alarm.into_iter().chain(own).min_by_key(|alarm| alarm.at);
                     break;
                 }
-                Some(Obstacle::Paced(at)) => {
-                    // The pacer opens for all waiters at the same instant, so the foremost keeps the timer.
+                Some(Obstacle::Smoothed(at)) => {
+                    // The smoother opens for all waiters at the same instant, so the foremost keeps the timer.
                     alarm.get_or_insert(Alarm { waiter: place.waiter, at });
                     passed = Some(place);
                     ahead += 1;
@@ -108,8 +108,8 @@ impl Limiter {
                     ahead += 1;
                 }
                 None => {
-                    // A pacer may still refuse; the next turn of the loop then stops the waiter.
-                    if self.pace(keys, place.lane, now) {
+                    // A smoother may still refuse; the next turn of the loop then stops the waiter.
+                    if self.charge_smoothers(keys, place.lane, now) {
                         let grant = self.spend(keys, place.lane, now);
                         self.conclude(place.waiter, Ok(grant));
                     }
@@ -133,9 +133,9 @@ impl Limiter {
     ) -> Option<Obstacle> {
         let opens = self.opens(here, place.lane, ahead, now);
         if opens.is_none_or(|opens| opens > now) {
-            let paced = self.keys.get(here).0.paced_until(place.lane);
+            let smoothed = self.keys.get(here).0.smoothed_until(place.lane);
             return Some(match opens {
-                Some(at) if at <= paced && precedes_unpaced(place.lane) => Obstacle::Paced(at),
+                Some(at) if at <= smoothed && precedes_unsmoothed(place.lane) => Obstacle::Smoothed(at),
                 _ => Obstacle::Here(opens),
             });
         }
@@ -200,7 +200,7 @@ impl Limiter {
 
     /// Returns the decision for a waiter. Its id ends here unless it still waits.
     pub(super) fn decision(&mut self, waiter: WaiterId) -> Decision {
-        self.waiters.hear(waiter);
+        self.waiters.unwake(waiter);
         match self.waiters.collect(waiter) {
             Some(Ok(grant)) => return Decision::Granted(grant),
             Some(Err(refusal)) => return Decision::Refused(refusal),

@@ -2,7 +2,7 @@ use steadfast_call::Lane;
 
 use super::Limiter;
 use crate::core::{
-    decision::Grant, key_set::KeySet, key_state::Mode, lanes::is_paced, queue::Computed, time::Nanos,
+    decision::Grant, key_set::KeySet, key_state::Mode, lanes::is_smoothed, queue::Computed, time::Nanos,
 };
 
 /// The grant of a slot in all zones of a request, or in none.
@@ -15,7 +15,7 @@ impl Limiter {
         };
         if keys.iter().all(is_clear) {
             // Nothing is lost and no 429 was met, so there is nothing else to record.
-            return self.pace(keys, lane, now).then(|| {
+            return self.charge_smoothers(keys, lane, now).then(|| {
                 keys.iter().for_each(|id| self.keys.get_mut(id).0.spend(now));
                 Grant::new(keys, lane, now)
             });
@@ -23,7 +23,7 @@ impl Limiter {
         let is_free = keys.iter().all(|id| {
             self.keys.queue(id).is_none() && self.opens(id, lane, 0, now).is_some_and(|opens| opens <= now)
         });
-        (is_free && self.pace(keys, lane, now)).then(|| self.spend(keys, lane, now))
+        (is_free && self.charge_smoothers(keys, lane, now)).then(|| self.spend(keys, lane, now))
     }
 
     /// Returns when the zone opens for a request of `lane` with `ahead` before it.
@@ -41,19 +41,19 @@ impl Limiter {
         opens
     }
 
-    /// Charges the pacers of all zones, or none. False if the request comes too early for one.
-    pub(super) fn pace(&mut self, keys: KeySet, lane: Lane, now: Nanos) -> bool {
-        if !is_paced(lane) {
+    /// Charges the smoothers of all zones, or none. False if the request comes too early for one.
+    pub(super) fn charge_smoothers(&mut self, keys: KeySet, lane: Lane, now: Nanos) -> bool {
+        if !is_smoothed(lane) {
             return true;
         }
         for (charged, id) in keys.iter().enumerate() {
             let (state, rules) = self.keys.get_mut(id);
-            if !state.pace(rules, lane, now) {
-                // The pacer has just set when the zone opens. A waiter of the zone must set its alarm for that.
+            if !state.charge_smoother(rules, lane, now) {
+                // The smoother has just set when the zone opens. A waiter of the zone must set its alarm for that.
                 if state.queue().is_some() {
                     self.dirty.push(id);
                 }
-                keys.iter().take(charged).for_each(|id| self.keys.get_mut(id).0.unpace(lane));
+                keys.iter().take(charged).for_each(|id| self.keys.get_mut(id).0.give_back_charge(lane));
                 return false;
             }
         }

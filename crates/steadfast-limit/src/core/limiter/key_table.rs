@@ -38,7 +38,7 @@ impl KeyTable {
     }
 
     /// Sets how much new keys count as spent from now on.
-    pub(super) fn start(&mut self, start: Start) {
+    pub(super) fn set_start(&mut self, start: Start) {
         self.start = start;
     }
 

@@ -7,8 +7,8 @@ use crate::{
 /// State that outlives the process, and how the next one starts.
 impl Limiter {
     /// Sets how much new keys count as spent from now on.
-    pub(crate) fn start(&mut self, start: Start) {
-        self.keys.start(start);
+    pub(crate) fn set_start(&mut self, start: Start) {
+        self.keys.set_start(start);
     }
 
     /// Forgets what one key has spent in one zone. For a renewed token, whose windows at the gateway are new.

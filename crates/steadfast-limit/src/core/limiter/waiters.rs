@@ -90,7 +90,7 @@ impl Waiters {
     }
 
     /// Records that a waiter is polled.
-    pub(super) fn see(&mut self, id: WaiterId, now: Nanos) -> Option<&Waiter> {
+    pub(super) fn polled(&mut self, id: WaiterId, now: Nanos) -> Option<&Waiter> {
         let known = self.all.get_mut(id.slot()).filter(|known| known.place.waiter == id)?;
         known.seen = now;
         Some(known)
@@ -105,7 +105,7 @@ impl Waiters {
     /// Removes a waiter with everything kept for it.
     pub(super) fn remove(&mut self, id: WaiterId) -> Option<Waiter> {
         self.get(id)?;
-        self.hear(id);
+        self.unwake(id);
         let known = self.all.remove(id.slot());
         if let Some(due) = known.due {
             self.uncollected.remove(&(due, id));
@@ -124,7 +124,7 @@ impl Waiters {
     }
 
     /// Records that a waiter need not be woken: it is here.
-    pub(super) fn hear(&mut self, id: WaiterId) {
+    pub(super) fn unwake(&mut self, id: WaiterId) {
         if !self.woken.is_empty() {
             self.woken.retain(|woken| *woken != id);
         }

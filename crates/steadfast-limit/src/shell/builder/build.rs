@@ -23,7 +23,7 @@ impl Builder {
         let clocks = Clocks::new(self.wall_clock.clone(), self.boot_clock.clone());
         let cold = std::mem::take(&mut self.cold_start);
         let route_mover = self.moved_routes.map(|(from, to)| RouteMover::new(from, to));
-        ZoneLimiter::start(self.build_core()?, observer, route_mover, cold, clocks)
+        ZoneLimiter::open(self.build_core()?, observer, route_mover, cold, clocks)
     }
 
     /// Builds only the pure core, for simulations with instants of their own. It has no observer:
@@ -75,7 +75,7 @@ impl Builder {
         };
         let mut core = Limiter::new(rules, settings);
         if pessimistic {
-            core.start(Start::Spent(0));
+            core.set_start(Start::Spent(0));
         }
         Ok(core)
     }

@@ -11,14 +11,14 @@ use governor::{
     state::{InMemoryState, NotKeyed},
 };
 
-use crate::core::{rules::Pace, time::Nanos};
+use crate::core::{rules::Smoothing, time::Nanos};
 
-/// Spreads the requests of the lanes that can wait over a long window.
+/// Sends the requests of the lanes that can wait evenly over a long window.
 ///
 /// It is governor's cell-rate algorithm on the core's own clock. Asking charges it, so it is asked last, when
 /// everything else admits the request. Until then [`opens`](Self::opens) returns the instant given by its last
 /// refusal.
-pub(crate) struct Pacer {
+pub(crate) struct Smoother {
     limiter: RateLimiter<NotKeyed, InMemoryState, CoreClock, NoOpMiddleware<Duration>>,
     opens: Nanos,
     burst: u32,
@@ -27,11 +27,12 @@ pub(crate) struct Pacer {
     returned: u32,
 }
 
-impl Pacer {
-    pub(crate) fn new(pace: Pace, now: Nanos) -> Option<Self> {
-        let quota = Quota::with_period(Duration::from_nanos(pace.interval))?.allow_burst(pace.burst);
+impl Smoother {
+    pub(crate) fn new(smoothing: Smoothing, now: Nanos) -> Option<Self> {
+        let quota =
+            Quota::with_period(Duration::from_nanos(smoothing.interval))?.allow_burst(smoothing.burst);
         let limiter = RateLimiter::direct_with_clock(quota, CoreClock(AtomicU64::new(now)));
-        Some(Self { limiter, opens: 0, burst: pace.burst.get(), returned: 0 })
+        Some(Self { limiter, opens: 0, burst: smoothing.burst.get(), returned: 0 })
     }
 
     /// Returns the earliest instant for the next request.
@@ -66,9 +67,9 @@ impl Pacer {
     }
 }
 
-impl fmt::Debug for Pacer {
+impl fmt::Debug for Smoother {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pacer").field("opens", &self.opens).finish_non_exhaustive()
+        f.debug_struct("Smoother").field("opens", &self.opens).finish_non_exhaustive()
     }
 }
 
@@ -91,25 +92,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_goes_at_once_and_the_rest_is_spread() {
-        let pace = Pace { burst: NonZeroU32::new(3).unwrap(), interval: 100 };
-        let mut pacer = Pacer::new(pace, 1_000).unwrap();
-        assert_eq!([(); 4].map(|()| pacer.charge(1_000)), [true, true, true, false]);
-        assert_eq!(pacer.opens(), 1_100);
-        assert!(!pacer.charge(1_099));
-        assert!(pacer.charge(1_100));
-        assert!(!pacer.charge(1_100));
+    fn a_burst_goes_at_once_and_the_rest_is_smoothed() {
+        let smoothing = Smoothing { burst: NonZeroU32::new(3).unwrap(), interval: 100 };
+        let mut smoother = Smoother::new(smoothing, 1_000).unwrap();
+        assert_eq!([(); 4].map(|()| smoother.charge(1_000)), [true, true, true, false]);
+        assert_eq!(smoother.opens(), 1_100);
+        assert!(!smoother.charge(1_099));
+        assert!(smoother.charge(1_100));
+        assert!(!smoother.charge(1_100));
     }
 
     #[test]
     fn a_charge_that_is_given_back_pays_for_the_next_and_no_more_than_a_burst_is_owed() {
-        let pace = Pace { burst: NonZeroU32::new(3).unwrap(), interval: 100 };
-        let mut pacer = Pacer::new(pace, 1_000).unwrap();
-        assert_eq!([(); 4].map(|()| pacer.charge(1_000)), [true, true, true, false]);
-        pacer.give_back();
-        assert_eq!(pacer.opens(), 0);
-        assert_eq!([(); 2].map(|()| pacer.charge(1_000)), [true, false]);
-        (0..10).for_each(|_| pacer.give_back());
-        assert_eq!([(); 4].map(|()| pacer.charge(1_001)), [true, true, true, false]);
+        let smoothing = Smoothing { burst: NonZeroU32::new(3).unwrap(), interval: 100 };
+        let mut smoother = Smoother::new(smoothing, 1_000).unwrap();
+        assert_eq!([(); 4].map(|()| smoother.charge(1_000)), [true, true, true, false]);
+        smoother.give_back();
+        assert_eq!(smoother.opens(), 0);
+        assert_eq!([(); 2].map(|()| smoother.charge(1_000)), [true, false]);
+        (0..10).for_each(|_| smoother.give_back());
+        assert_eq!([(); 4].map(|()| smoother.charge(1_001)), [true, true, true, false]);
     }
 }
