@@ -7,11 +7,11 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Beginning {
     /// Nothing: each token's origin decides.
-    ByToken,
+    PerToken,
     /// As much as the journal of an earlier process says.
-    ByJournal,
+    FromJournal,
     /// All of it: the configuration says so.
-    ByConfiguration,
+    Configured,
 }
 
 /// Restores what a journal holds.
@@ -21,11 +21,11 @@ pub(crate) fn resume(core: &mut Limiter, journal: &Journal, found: Found, now: N
         Found::Record(record) => record,
         Found::Nothing => {
             tracing::info!(%path, "no journal yet: windows start empty");
-            return Beginning::ByToken;
+            return Beginning::PerToken;
         }
         Found::Damaged | Found::Stale => {
             core.set_start(Start::Spent(now));
-            return Beginning::ByJournal;
+            return Beginning::FromJournal;
         }
     };
     if !record.closed {
@@ -50,5 +50,5 @@ pub(crate) fn resume(core: &mut Limiter, journal: &Journal, found: Found, now: N
             break;
         }
     }
-    Beginning::ByJournal
+    Beginning::FromJournal
 }

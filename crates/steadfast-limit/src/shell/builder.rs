@@ -70,7 +70,7 @@ impl ZoneLimiter {
         // The table is a constant, and a test builds it with every check.
         let rules = zones().iter().filter_map(|row| Rules::new(&Quota::preset(row)).ok()).collect();
         let core = Limiter::new(rules, Settings::default());
-        Self::new(Shared::new(core, Beginning::ByToken, None))
+        Self::new(Shared::new(core, Beginning::PerToken, None))
     }
 }
 

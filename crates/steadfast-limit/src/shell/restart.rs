@@ -33,11 +33,11 @@ impl ZoneLimiter {
         let now = Shared::START;
         let mut is_damaged = false;
         let (beginning, journal) = match cold {
-            ColdStart::Auto => (Beginning::ByToken, None),
-            ColdStart::Empty => (Beginning::ByConfiguration, None),
+            ColdStart::Auto => (Beginning::PerToken, None),
+            ColdStart::Empty => (Beginning::Configured, None),
             ColdStart::Pessimistic => {
                 core.set_start(Start::Spent(now));
-                (Beginning::ByConfiguration, None)
+                (Beginning::Configured, None)
             }
             ColdStart::Journal(path) => {
                 let (journal, found) = Journal::open(&path, clocks)?;
@@ -80,14 +80,14 @@ impl ZoneLimiter {
     /// Without it, all windows count as spent, except for cancels and verifications.
     pub fn begin(&self, keys: ScopeKeys, origin: TokenOrigin) {
         match (self.shared.beginning(), origin) {
-            (Beginning::ByConfiguration | Beginning::ByJournal, _) | (_, TokenOrigin::Minted) => {}
-            (Beginning::ByToken, TokenOrigin::Given) => {
+            (Beginning::Configured | Beginning::FromJournal, _) | (_, TokenOrigin::Minted) => {}
+            (Beginning::PerToken, TokenOrigin::Given) => {
                 tracing::info!(
                     "token was handed in: its windows are taken for empty; if another program has just used it, \
                      start pessimistic"
                 );
             }
-            (Beginning::ByToken, TokenOrigin::Stored) => {
+            (Beginning::PerToken, TokenOrigin::Stored) => {
                 tracing::warn!("token was stored without what it had spent: its windows are taken for spent");
                 if let Err(refusal) = self.assume_spent(keys) {
                     tracing::warn!(%refusal, "token's windows could not be taken for spent");
