@@ -35,7 +35,7 @@ pub struct Tally {
     /// Acknowledged orders that a shutdown could read no list for.
     pub ack_unconfirmed: u64,
     /// Lists that lacked an order which they should have held.
-    pub canary_fail: u64,
+    pub incomplete_lists: u64,
     /// Acknowledged orders that were listed in a form that does not match them.
     pub uncalibrated: u64,
 }
@@ -185,7 +185,7 @@ impl Tally {
         self.conflict += other.conflict;
         self.not_listed += other.not_listed;
         self.ack_unconfirmed += other.ack_unconfirmed;
-        self.canary_fail += other.canary_fail;
+        self.incomplete_lists += other.incomplete_lists;
         self.uncalibrated += other.uncalibrated;
     }
 
@@ -196,7 +196,7 @@ impl Tally {
 
     /// Counts a list that lacks an order which it should hold.
     pub(crate) fn fail_list(&mut self) {
-        self.canary_fail += 1;
+        self.incomplete_lists += 1;
     }
 
     pub(crate) fn lose(&mut self, answer: Answer) {
@@ -285,7 +285,7 @@ mod tests {
                 conflict: 4 * n,
                 not_listed: 7 * n,
                 ack_unconfirmed: 8 * n,
-                canary_fail: 5 * n,
+                incomplete_lists: 5 * n,
                 uncalibrated: 6 * n,
                 ..Tally::default()
             };

@@ -90,7 +90,7 @@ async fn negative_reads_stay_valid_while_orders_flow() {
     let failed = trace
         .iter()
         .filter(|step| matches!(step.event, Event::ReadEnded { list: Err(ReadFault::Failed), .. }));
-    let (failed, spoilt) = (failed.count(), rig.tracker.tally().canary_fail);
+    let (failed, spoilt) = (failed.count(), rig.tracker.tally().incomplete_lists);
     println!("{reads} reads while 10 orders/s flow, {spoilt} spoilt by younger orders, {failed} failed");
     assert!(reads >= 100 && failed == 0);
     assert!(spoilt * 100 <= reads as u64, "{spoilt} of {reads}");

@@ -46,7 +46,7 @@ pub const NOT_LISTED: &str = "steadfast_not_listed_total";
 /// Acknowledged orders that a shutdown could read no list for.
 pub const ACK_UNCONFIRMED: &str = "steadfast_ack_unconfirmed_total";
 /// Lists that lacked an order which they should have held.
-pub const CANARY_FAIL: &str = "steadfast_canary_fail_total";
+pub const INCOMPLETE_LISTS: &str = "steadfast_incomplete_lists_total";
 /// Acknowledged orders that a list shows in a form that does not match them.
 pub const UNCALIBRATED: &str = "steadfast_uncalibrated_total";
 /// How many orders in doubt were seen within `le` of the earliest instant at which they could have
@@ -213,7 +213,7 @@ pub const METRICS: &[Metric] = &[
     counter(CONFLICT, &[], "answers that contradicted the books or the list"),
     counter(NOT_LISTED, &[], "acknowledged orders that no list showed"),
     counter(ACK_UNCONFIRMED, &[], "acknowledged orders that a shutdown could read no list for"),
-    counter(CANARY_FAIL, &[], "lists that lacked an order which they should have held"),
+    counter(INCOMPLETE_LISTS, &[], "lists that lacked an order which they should have held"),
     counter(UNCALIBRATED, &[], "acknowledged orders listed in a form that does not match them"),
     counter(
         VISIBILITY_LAG,

@@ -190,7 +190,7 @@ impl Reading {
             (catalog::CONFLICT, tally.conflict),
             (catalog::NOT_LISTED, tally.not_listed),
             (catalog::ACK_UNCONFIRMED, tally.ack_unconfirmed),
-            (catalog::CANARY_FAIL, tally.canary_fail),
+            (catalog::INCOMPLETE_LISTS, tally.incomplete_lists),
             (catalog::UNCALIBRATED, tally.uncalibrated),
         ] {
             to.counter(&key(name, []), count);
