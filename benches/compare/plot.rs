@@ -1,8 +1,8 @@
-use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
 use anyhow::Result;
+use steadfast_svg::{Anchor, Svg};
 
 use super::Figure;
 use super::figure::OURS;
@@ -26,7 +26,7 @@ pub(super) fn draw(folder: &Path, subject: &str, figures: &[Figure]) -> Result<(
         let name: String =
             unit.chars().map(|char| if char.is_ascii_alphanumeric() { char } else { '-' }).collect();
         let path = folder.join(format!("{subject}-{}.svg", name.trim_matches('-')));
-        fs::write(&path, svg(&format!("{subject}: {unit}"), &compared))?;
+        fs::write(&path, svg(&format!("{subject}: {unit}"), &compared).to_string())?;
         eprintln!("drew {}", path.display());
     }
     Ok(())
@@ -45,48 +45,34 @@ fn compared<'a>(figures: &'a [Figure], unit: &str) -> Vec<(&'a str, Vec<&'a Figu
     cases
 }
 
-const LINE: usize = 20;
-const LABELS: usize = 250;
+const WIDTH: f64 = 780.0;
+const LINE: f64 = 20.0;
+const LABELS: f64 = 250.0;
 const BARS: f64 = 420.0;
 
-fn svg(title: &str, cases: &[(&str, Vec<&Figure>)]) -> String {
-    let lines: usize = cases.iter().map(|(_, all)| all.len() + 2).sum::<usize>() + 1;
-    let mut svg = String::new();
-    // Readable on light and on dark pages: the text's colour is that of the middle.
-    let style = "text{font:13px sans-serif;fill:#808080}.head{font-weight:bold}.ours{fill:#2a7ae2}.peer{fill:#b0b0b0}";
-    let _ = writeln!(
-        svg,
-        r#"<svg xmlns="http://www.w3.org/2000/svg" width="780" height="{}" role="img"><title>{}</title><style>{style}</style>"#,
-        lines * LINE,
-        escaped(title)
-    );
+/// Readable on light and on dark pages: the text's colour is that of the middle.
+const STYLE: &str =
+    "text{font:13px sans-serif;fill:#808080}.head{font-weight:bold}.ours{fill:#2a7ae2}.peer{fill:#b0b0b0}";
+
+fn svg(title: &str, cases: &[(&str, Vec<&Figure>)]) -> Svg {
+    let lines = cases.iter().map(|(_, all)| all.len() + 2).sum::<usize>() + 1;
+    let mut svg = Svg::new(WIDTH, lines as f64 * LINE, title).style(STYLE);
     let mut y = LINE;
-    let _ = writeln!(svg, r#"<text class="head" x="0" y="{}">{}</text>"#, y - 5, escaped(title));
+    svg.text("head", (0.0, y - 5.0), Anchor::Start, title);
     for (case, all) in cases {
         let longest = all.iter().map(|figure| figure.value).fold(f64::MIN_POSITIVE, f64::max);
-        y += 2 * LINE;
-        let _ = writeln!(svg, r#"<text class="head" x="0" y="{}">{}</text>"#, y - 5, escaped(case));
+        y += 2.0 * LINE;
+        svg.text("head", (0.0, y - 5.0), Anchor::Start, case);
         for figure in all {
             let long = BARS * figure.value / longest;
             let class = if figure.who == OURS { "ours" } else { "peer" };
-            let _ = writeln!(
-                svg,
-                r#"<text x="10" y="{0}">{1}</text><rect class="{class}" x="{LABELS}" y="{2}" width="{long:.1}" height="14"/><text x="{3:.1}" y="{0}">{4}</text>"#,
-                y + 15,
-                escaped(&figure.who),
-                y + 3,
-                LABELS as f64 + long + 6.0,
-                amount(figure.value),
-            );
+            svg.text("who", (10.0, y + 15.0), Anchor::Start, &figure.who);
+            svg.rect(class, (LABELS, y + 3.0), (long, 14.0));
+            svg.text("figure", (LABELS + long + 6.0, y + 15.0), Anchor::Start, &amount(figure.value));
             y += LINE;
         }
     }
-    svg.push_str("</svg>\n");
     svg
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]
@@ -103,7 +89,7 @@ mod tests {
             [figure("a & b", OURS, 10.0), figure("a & b", "peer", 40.0), figure("alone", OURS, 1.0)];
         let cases = compared(&figures, "ns");
         assert_eq!(cases.len(), 1);
-        let drawn = svg("limiter: ns", &cases);
+        let drawn = svg("limiter: ns", &cases).to_string();
         assert!(drawn.contains("a &amp; b") && !drawn.contains("alone"), "{drawn}");
         assert!(drawn.contains(r#"width="105.0""#) && drawn.contains(r#"width="420.0""#), "{drawn}");
     }

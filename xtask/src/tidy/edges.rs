@@ -4,6 +4,7 @@ use crate::workspace::{Dependency, Member, Workspace};
 
 const SPEC: &str = "steadfast-spec";
 const CALL: &str = "steadfast-call";
+const SVG: &str = "steadfast-svg";
 const LAYERS: &[&str] = &[CALL, "steadfast-limit", "steadfast-auth", "steadfast-retry", "steadfast-dedup"];
 
 /// Which members of the workspace a crate may be built on. Every crate may use the spec, and no other than
@@ -23,15 +24,17 @@ const TABLE: &[Row] = &[
     Row { name: "steadfast-sandbox", on: &[], never: &[] },
     Row {
         name: "steadfast-cli",
-        on: &["steadfast", CALL, "steadfast-sandbox", "steadfast-proxy"],
+        on: &["steadfast", CALL, "steadfast-sandbox", "steadfast-proxy", SVG],
         never: &[],
     },
     // Its checkers read the history that one layer keeps of itself.
     Row {
         name: "steadfast-verify",
-        on: &["steadfast", CALL, "steadfast-dedup", "steadfast-sandbox"],
+        on: &["steadfast", CALL, "steadfast-dedup", "steadfast-sandbox", SVG],
         never: &[],
     },
+    // Text alone.
+    Row { name: SVG, on: &[], never: &["tower", "tokio", "hyper"] },
     Row { name: "steadfast-redis", on: LAYERS, never: &[] },
     Row { name: "steadfast-proxy", on: &["steadfast"], never: &[] },
     // A fresh clone compiles this first.

@@ -1,16 +1,15 @@
 mod doubt_plot;
 mod quota_plot;
-mod svg;
 mod wait_plot;
 
 use std::{fmt, time::Duration};
 
 use steadfast_spec::Zone;
+use steadfast_svg::{Svg, escape};
 
 use self::{
     doubt_plot::{DoubtPlot, DoubtRow},
     quota_plot::{QuotaPlot, per_second},
-    svg::{Svg, escape},
     wait_plot::WaitPlot,
 };
 use super::{

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use super::svg::{Anchor, Svg};
+use steadfast_svg::{Anchor, Svg};
+
 use crate::demo::trail::{Ending, Trail};
 
 /// Each order in doubt, one a row, with its fate at each client.
@@ -62,15 +63,18 @@ fn draw_trail(svg: &mut Svg, trail: &Trail, left: f64, panel: f64, y: f64) {
     }
     for (number, applied) in trail.applied.iter().enumerate() {
         let class = if number == 0 { "placed" } else { "twice" };
-        svg.diamond(
-            class,
-            (at(*applied), y),
-            6.0,
-            &format!("order {} exists after {}", number + 1, seconds(*applied)),
-        );
+        svg.diamond(class, (at(*applied), y), 6.0).hint(&format!(
+            "order {} exists after {}",
+            number + 1,
+            seconds(*applied)
+        ));
     }
     for (number, send) in trail.sends.iter().enumerate() {
-        svg.dot("send", (at(*send), y), 2.0, &format!("request {} after {}", number + 1, seconds(*send)));
+        svg.dot("send", (at(*send), y), 2.0).hint(&format!(
+            "request {} after {}",
+            number + 1,
+            seconds(*send)
+        ));
     }
     let ended = trail.ended.as_ref().map(|(ended, _)| *ended);
     let after = ended.map(|ended| format!(" {:.1} s", ended.as_secs_f64())).unwrap_or_default();

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use super::svg::{Anchor, Svg};
+use steadfast_svg::{Anchor, Svg};
+
 use crate::demo::quota::ZoneUsage;
 
 /// Requests in each second against one zone's quota, for one client.
@@ -68,20 +69,19 @@ impl QuotaPlot<'_> {
         let admitted = per_second(&self.usage.admitted, self.seconds);
         let refused = per_second(&self.usage.refused, self.seconds);
         let width = (x(1.0) - x(0.0) - 1.0).max(1.0);
+        // Bars stand on `bottom`.
+        let mut bar = |class: &str, left: f64, bottom: f64, height: f64, hint: &str| {
+            svg.rect(class, (left, bottom - height), (width, height)).hint(hint);
+        };
         for (second, (&admitted, &refused)) in admitted.iter().zip(&refused).enumerate() {
             let left = x(second as f64) + 0.5;
             if admitted > 0 {
                 let hint = format!("second {second}: {admitted} admitted");
-                svg.bar("admitted", (left, BOTTOM), (width, up(admitted)), &hint);
+                bar("admitted", left, BOTTOM, up(admitted), &hint);
             }
             if refused > 0 {
                 let hint = format!("second {second}: {refused} refused with 429");
-                svg.bar(
-                    "refused",
-                    (left, BOTTOM - up(admitted) - 1.0),
-                    (width, (up(refused) - 1.0).max(1.0)),
-                    &hint,
-                );
+                bar("refused", left, BOTTOM - up(admitted) - 1.0, (up(refused) - 1.0).max(1.0), &hint);
             }
         }
     }

@@ -1,6 +1,6 @@
 use steadfast_call::Lane;
+use steadfast_svg::{Anchor, Svg};
 
-use super::svg::{Anchor, Svg};
 use crate::demo::{table::milliseconds, tally::quantile, wait::Waits};
 
 /// One client's waits from the call to the wire, lane by lane, on a logarithmic axis.
@@ -58,7 +58,7 @@ impl WaitPlot<'_> {
         for (number, wait) in waits.iter().enumerate() {
             // Spread over the lane's height, so that equal waits do not overlap.
             let off = ((number * 7) % 13) as f64 - 6.0;
-            svg.dot("wait", (x(*wait), middle + off * 1.5), 2.2, &milliseconds(*wait));
+            svg.dot("wait", (x(*wait), middle + off * 1.5), 2.2).hint(&milliseconds(*wait));
         }
         for quantile in [p50, p99] {
             svg.line("quantile", (x(quantile), top + 20.0), (x(quantile), base));

@@ -1,7 +1,7 @@
 //! Plots of the figures, drawn by the run that produced them.
 
 mod refusals;
-mod svg;
+mod sheet;
 mod waits;
 
 use std::{fs, io, path::Path};

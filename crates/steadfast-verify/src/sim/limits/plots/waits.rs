@@ -1,3 +1,5 @@
+use steadfast_svg::{Anchor, Svg};
+
 use super::{
     super::{
         campaign::Outcome,
@@ -6,7 +8,7 @@ use super::{
         matrix::DISCIPLINES,
         tally::Tally,
     },
-    svg::{Anchor, BLUE, FAINT, GRID, INK, ORANGE, Svg},
+    sheet::begun,
 };
 use crate::sim::network::{MS, Nanos, Network, S};
 
@@ -26,10 +28,10 @@ const TARGET: Nanos = 50 * MS;
 /// Draws the wait of a cancel, by discipline: the median, the 99th percentile, the longest.
 pub(super) fn draw(outcome: &Outcome) -> Svg {
     let bottom = TOP + ROW * DISCIPLINES.len() as f64;
-    let mut svg = Svg::new(WIDTH as u32, (bottom + 66.0) as u32);
-    svg.bold((24.0, 34.0), 19, "How long a cancel waits behind polls and a storm of verifications");
+    let mut svg =
+        begun((WIDTH, bottom + 66.0), "How long a cancel waits behind polls and a storm of verifications");
     let note = "12 cancels a minute on average, general zone: 10 in 1 s and 400 in 1 min; const, lan, cloud and internet.";
-    svg.text((24.0, 56.0), 13, Anchor::Start, FAINT, note);
+    svg.text("faint", (24.0, 56.0), Anchor::Start, note);
     legend(&mut svg, 84.0);
     axis(&mut svg, bottom);
     for (index, contender) in DISCIPLINES.into_iter().enumerate() {
@@ -54,14 +56,14 @@ fn discipline(contender: Contender) -> (&'static str, &'static str) {
 }
 
 fn legend(svg: &mut Svg, y: f64) {
-    svg.dot((LEFT + 8.0, y - 4.0), 5.0, BLUE);
-    svg.text((LEFT + 20.0, y), 12, Anchor::Start, INK, "half of them (p50)");
-    svg.diamond((LEFT + 168.0, y - 4.0), 6.5, ORANGE);
-    svg.text((LEFT + 180.0, y), 12, Anchor::Start, INK, "99 of 100 (p99)");
-    svg.line((LEFT + 312.0, y - 11.0), (LEFT + 312.0, y + 3.0), INK, 2.5);
-    svg.text((LEFT + 320.0, y), 12, Anchor::Start, INK, "longest");
-    svg.dashes((LEFT + 400.0, y - 4.0), (LEFT + 430.0, y - 4.0), FAINT);
-    svg.text((LEFT + 438.0, y), 12, Anchor::Start, INK, "target for p99: 50 ms");
+    svg.dot("half", (LEFT + 8.0, y - 4.0), 5.0);
+    svg.text("small", (LEFT + 20.0, y), Anchor::Start, "half of them (p50)");
+    svg.diamond("most", (LEFT + 168.0, y - 4.0), 6.5);
+    svg.text("small", (LEFT + 180.0, y), Anchor::Start, "99 of 100 (p99)");
+    svg.line("longest", (LEFT + 312.0, y - 11.0), (LEFT + 312.0, y + 3.0));
+    svg.text("small", (LEFT + 320.0, y), Anchor::Start, "longest");
+    svg.line("target", (LEFT + 400.0, y - 4.0), (LEFT + 430.0, y - 4.0));
+    svg.text("small", (LEFT + 438.0, y), Anchor::Start, "target for p99: 50 ms");
 }
 
 fn axis(svg: &mut Svg, bottom: f64) {
@@ -74,29 +76,29 @@ fn axis(svg: &mut Svg, bottom: f64) {
         (100 * S, "100 s"),
     ];
     for (time, text) in marks {
-        svg.line((x(time), TOP), (x(time), bottom), GRID, 1.0);
-        svg.text((x(time), bottom + 18.0), 12, Anchor::Middle, INK, text);
+        svg.line("grid", (x(time), TOP), (x(time), bottom));
+        svg.text("small", (x(time), bottom + 18.0), Anchor::Middle, text);
     }
-    svg.dashes((x(TARGET), TOP), (x(TARGET), bottom), FAINT);
+    svg.line("target", (x(TARGET), TOP), (x(TARGET), bottom));
     let caption = "wait from the call until the request leaves (logarithmic)";
-    svg.text(((LEFT + RIGHT) / 2.0, bottom + 44.0), 13, Anchor::Middle, FAINT, caption);
+    svg.text("faint", ((LEFT + RIGHT) / 2.0, bottom + 44.0), Anchor::Middle, caption);
 }
 
 fn range(svg: &mut Svg, y: f64, (name, who): (&str, &str), waits: &Tally) {
-    svg.text((LEFT - 16.0, y - 2.0), 13, Anchor::End, INK, name);
-    svg.text((LEFT - 16.0, y + 14.0), 12, Anchor::End, FAINT, who);
+    svg.text("", (LEFT - 16.0, y - 2.0), Anchor::End, name);
+    svg.text("small faint", (LEFT - 16.0, y + 14.0), Anchor::End, who);
     let (Some(half), Some(most), Some(longest)) =
         (waits.cancel_wait(500), waits.cancel_wait(990), waits.cancel_wait(1_000))
     else {
-        svg.text((LEFT + 8.0, y + 4.0), 12, Anchor::Start, FAINT, "not played");
+        svg.text("small faint", (LEFT + 8.0, y + 4.0), Anchor::Start, "not played");
         return;
     };
-    svg.line((x(half), y), (x(longest), y), FAINT, 2.0);
-    svg.line((x(longest), y - 8.0), (x(longest), y + 8.0), INK, 2.5);
-    svg.dot((x(half), y), 5.0, BLUE);
-    svg.diamond((x(most), y), 6.5, ORANGE);
+    svg.line("range", (x(half), y), (x(longest), y));
+    svg.line("longest", (x(longest), y - 8.0), (x(longest), y + 8.0));
+    svg.dot("half", (x(half), y), 5.0);
+    svg.diamond("most", (x(most), y), 6.5);
     let shown = format!("p99 {}", in_words(most));
-    svg.haloed((x(longest) + 12.0, y + 4.0), 12, &shown);
+    svg.text("small haloed", (x(longest) + 12.0, y + 4.0), Anchor::Start, &shown);
 }
 
 fn in_words(wait: Nanos) -> String {
