@@ -1,6 +1,7 @@
 mod admission;
 mod report;
 mod restart;
+mod spread;
 
 use std::time::Duration;
 

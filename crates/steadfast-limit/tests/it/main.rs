@@ -22,6 +22,7 @@ mod layer;
 mod losses;
 mod lowered;
 mod memory;
+mod mismatches;
 mod moved_routes;
 mod pauses;
 mod permits;

@@ -4,7 +4,7 @@ use steadfast_call::Lane;
 
 use super::KeyState;
 use crate::core::{
-    count::{paced, spread, universal},
+    count::{paced, universal},
     lanes::{is_exempt, is_smoothed, must_get_out},
     rules::{Bound, Rules, profile::Profile},
     spent::stamps::Stamps,
@@ -24,11 +24,11 @@ pub(crate) enum Mode {
 }
 
 /// The requests without an answer, as far as they hold back one lane.
-struct Unanswered<'a> {
+pub(super) struct Unanswered<'a> {
     /// Each of these counts as answered at its instant.
-    stamps: Cow<'a, [Nanos]>,
+    pub(super) stamps: Cow<'a, [Nanos]>,
     /// This many more count until they are answered.
-    busy: u32,
+    pub(super) busy: u32,
 }
 
 /// The admission rule. It reads the state and changes nothing.
@@ -74,13 +74,14 @@ impl KeyState {
         let lost = |busy| Unanswered { stamps: self.lost_for(lane, strict).into(), busy };
         match mode {
             Mode::Alone => {
-                let apart = self.apart(rules, lane, &lost(0), (&[], 0), now)?;
-                windows(lost(0)).map(|opens| opens.max(apart))
+                let spread = self.spread_opens(rules, lane, &lost(0), (&[], 0), now)?;
+                windows(lost(0)).map(|opens| opens.max(spread))
             }
             Mode::Interpolated => windows(self.unanswered(lane, strict, Nanos::MAX)),
             Mode::Next { ahead } => {
                 let mut patient = self.unanswered(lane, strict, Nanos::MAX);
-                let apart = self.apart(rules, lane, &patient, (self.in_flight.granted(), ahead), now)?;
+                let spread =
+                    self.spread_opens(rules, lane, &patient, (self.in_flight.granted(), ahead), now)?;
                 patient.busy = patient.busy.saturating_add(ahead);
                 let patient = windows(patient);
                 // As future stamps, requests on their way fill a bucket until then. Counted as busy, they may leave
@@ -91,7 +92,7 @@ impl KeyState {
                     .flatten();
                 let paused = self.penalty.as_ref().map_or(0, |penalty| penalty.breaker().admits_at(lane));
                 let opens = patient.into_iter().chain(answered).min()?;
-                Some(opens.max(apart).max(paused).max(self.held_back(lane)))
+                Some(opens.max(spread).max(paused).max(self.held_back(lane)))
             }
         }
     }
@@ -162,37 +163,6 @@ impl KeyState {
         }
     }
 
-    /// Returns when a request of `lane` keeps its distance from the others, with those `on_their_way` and as many
-    /// `ahead`; 0 where the zone is not spread.
-    fn apart(
-        &self,
-        rules: &Rules,
-        lane: Lane,
-        unanswered: &Unanswered<'_>,
-        (on_their_way, ahead): (&[Nanos], u32),
-        now: Nanos,
-    ) -> Option<Nanos> {
-        let (Counting::Spread { burst }, Some(bound)) =
-            (self.trusted(rules.profile, 0, lane), rules.bounds.first())
-        else {
-            return Some(0);
-        };
-        let (limit, _) = rules.allows(0, lane, self.learned(lane));
-        let slots = spread::Slots { held: &unanswered.stamps, until_answered: unanswered.busy };
-        let (free, from) = slots.free(limit, bound.period, now)?;
-        let bucket = spread::Bucket::new(bound, free, burst);
-        let opens =
-            |given_up: &[Nanos], busy| bucket.opens(Stamps::new(&self.log, rules.unit, given_up), busy);
-        // A request on its way fills the bucket when its patience ends. With a burst there may be room beside it now.
-        let patience = Self::PATIENCE.min(bound.period);
-        let mut given_up = self.lost.given_up().to_vec();
-        given_up.extend(on_their_way.iter().map(|granted| granted + patience));
-        given_up.sort();
-        let after = opens(&given_up, ahead);
-        let beside = opens(self.lost.given_up(), ahead.saturating_add(on_their_way.len() as u32));
-        after.into_iter().chain(beside).min().map(|at| at.max(from))
-    }
-
     /// Returns how the window at `place` (0 is the shortest) is counted for the next request of `lane`.
     fn counting(&self, profile: Profile, place: usize, lane: Lane) -> Counting {
         match self.trusted(profile, place, lane) {
@@ -208,7 +178,7 @@ impl KeyState {
     }
 
     /// Returns the same, whatever is on its way.
-    fn trusted(&self, profile: Profile, place: usize, lane: Lane) -> Counting {
+    pub(super) fn trusted(&self, profile: Profile, place: usize, lane: Lane) -> Counting {
         let is_critical = lane == Lane::Critical;
         match self.trust().counting(profile, place == 0 && !is_critical) {
             // A limit that the critical lane has learned is small, and the universal rule would use half of it.
