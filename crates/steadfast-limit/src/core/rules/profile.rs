@@ -29,7 +29,7 @@ use std::num::NonZeroU32;
 /// |---|---|---|
 /// | interpolates between windows | 3 at first, 4 in ten minutes | none |
 /// | counts up to 100 ms after its answer ([`Quota::settle`](crate::Quota::settle) is zero) | 3 in a minute | none |
-/// | is a leaky bucket without a burst | what left at once but for the first, then none | the same |
+/// | is a leaky bucket without a burst | what left at once but for the first, then none, or one for each that it counts a window after the send | the same |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Profile {
