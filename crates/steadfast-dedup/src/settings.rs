@@ -15,6 +15,9 @@ use crate::{
 /// One lost answer must not block an order all day.
 const LONGEST_TWIN_HOLD: Duration = Duration::from_secs(5);
 
+/// Lists lag by up to a second even where all is well.
+const SHORTEST_REFUSAL_LAG: Duration = Duration::from_secs(1);
+
 /// The assumptions behind the resolution of orders in doubt, and how long it tries.
 ///
 /// # Example
@@ -35,6 +38,7 @@ pub struct Settings {
     pub(crate) max_resend_age: Duration,
     pub(crate) max_resend_age_market: Duration,
     pub(crate) duplicate_hold: Duration,
+    pub(crate) refusal_lag: Duration,
     pub(crate) account_mode: AccountMode,
     pub(crate) orders_scope: OrdersScope,
     pub(crate) list_shows: ListShows,
@@ -62,6 +66,7 @@ impl Default for Settings {
             max_resend_age: Duration::from_secs(60),
             max_resend_age_market: Duration::from_secs(20),
             duplicate_hold: LONGEST_TWIN_HOLD,
+            refusal_lag: SHORTEST_REFUSAL_LAG,
             account_mode: AccountMode::Exclusive,
             orders_scope: OrdersScope::Session,
             list_shows: ListShows::Everything,
@@ -177,6 +182,20 @@ impl Settings {
     #[must_use]
     pub fn duplicate_hold(mut self, hold: Duration) -> Self {
         self.duplicate_hold = hold.min(LONGEST_TWIN_HOLD);
+        self
+    }
+
+    /// Sets how long after a 401 or 429 the list must be read that confirms it; 1 s by default and at least, and at most
+    /// the [lateness bound](Self::lateness).
+    ///
+    /// An order that the service refused, placed all the same and lists later than that is sent again and exists
+    /// twice ([`OrderEvent::RefusedButPlaced`](crate::OrderEvent::RefusedButPlaced)). With the lateness bound, only an
+    /// order that breaks that bound does. Every repeat after a 401 or 429 waits for as long, also those of orders that
+    /// were not placed, and so does a call that ends with a 401: a market order may be [too old](Self::max_resend_age_market) by then, and the repeats may be
+    /// spent, so that the call ends with the refusal.
+    #[must_use]
+    pub fn refusal_lag(mut self, lag: Duration) -> Self {
+        self.refusal_lag = lag.max(SHORTEST_REFUSAL_LAG);
         self
     }
 
@@ -336,6 +355,11 @@ impl Settings {
         self.budget.unwrap_or_else(|| {
             self.gateway_timeout.saturating_add(self.lateness).saturating_add(Duration::from_secs(60))
         })
+    }
+
+    /// Returns how long after a 401 or 429 the list is read that confirms it.
+    pub(crate) fn refusal_lag_used(&self) -> Duration {
+        self.refusal_lag.min(self.lateness.max(SHORTEST_REFUSAL_LAG))
     }
 
     pub(crate) fn max_age(&self, order_type: OrderType) -> Duration {

@@ -71,7 +71,7 @@ const SMALL: Model = Model {
     own: false,
     mixed: false,
     nevers: false,
-    rules: Rules { negatives: 1, refusal_lag: Duration::ZERO, ..Rules::PROTOCOL },
+    rules: Rules { negatives: 1, refusal_lag: Some(Duration::ZERO), ..Rules::PROTOCOL },
 };
 
 /// The service's handling of one attempt.

@@ -81,7 +81,7 @@ impl OrderProtocol {
             let intent = self.intents.get(number);
             intent.and_then(Intent::finding) == Some(&Finding::Refused)
         });
-        let last = refused.map(|(_, since)| since.saturating_add(self.rules.refusal_lag)).max();
+        let last = refused.map(|(_, since)| since.saturating_add(self.refusal_lag())).max();
         last.unwrap_or_default().max(self.rejections_show().unwrap_or_default())
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A 401 or a 429 says that the order was not executed. A gateway that answers so after it has placed the order is
 //! rare, but an order that is sent again on its word alone would then be placed twice. So the refusal stands only if
-//! one valid list, read [long enough](crate::protocol::rules::Rules::refusal_lag) after it, does not show the order. If the
+//! one valid list, read [long enough](crate::Settings::refusal_lag) after it, does not show the order. If the
 //! list shows it, or there is no list, the order is in doubt: lists decide about it, and it is never sent again.
 //!
 //! Lists may lag for longer than that one check waits. So the list is read once more, in the slowest lane, when no
@@ -35,7 +35,7 @@ impl OrderProtocol {
     /// The service says that it did not execute the send.
     pub(crate) fn refuse(&mut self, attempt: AttemptNo, sent: Sent, answer: Answer, out: &mut Vec<Effect>) {
         let by_token = answer == Answer::Status(401);
-        let lag = self.rules.refusal_lag;
+        let lag = self.refusal_lag();
         let check = Check { since: self.time.now(), from: self.time.tick(), lag, by_token, is_last: false };
         let today = self.time.day();
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
@@ -48,6 +48,11 @@ impl OrderProtocol {
             self.doubt_refused(attempt.intent, out);
         }
         self.resolve(&key, out);
+    }
+
+    /// Returns how long after a refusal a list must be read to confirm it: lists lag.
+    pub(crate) fn refusal_lag(&self) -> Duration {
+        self.rules.refusal_lag.unwrap_or_else(|| self.settings.refusal_lag_used())
     }
 
     /// Opens a refused intent again, because a caller repeats its name.
@@ -67,7 +72,7 @@ impl OrderProtocol {
         self.watches.end_confirmation(number);
         // How long ago an earlier process was refused is unknown: its order may still be as late as any.
         let restored = self.intents.is_restored(number);
-        let lag = if restored { self.settings.lateness } else { self.rules.refusal_lag };
+        let lag = if restored { self.settings.lateness } else { self.refusal_lag() };
         let Some(intent) = self.intents.get_mut(&number) else { return };
         let is_left = matches!(intent.phase(), Phase::Refused(_)) && !intent.has_caller();
         if !is_left && !matches!(intent.phase(), Phase::Finished(Finding::Refused)) {
@@ -258,7 +263,7 @@ impl OrderProtocol {
     /// Lets a refusal of an earlier run wait for a list: nothing but the service's word says that its order is not
     /// placed.
     pub(crate) fn check_again(&mut self, number: IntentNo) {
-        let (since, from, lag) = (self.time.now(), self.time.tick(), self.rules.refusal_lag);
+        let (since, from, lag) = (self.time.now(), self.time.tick(), self.refusal_lag());
         // It is not sent for a caller that is gone, so it keeps no other order waiting.
         self.leave_line(number, &mut Vec::new());
         let Some(intent) = self.intents.get_mut(&number) else { return };

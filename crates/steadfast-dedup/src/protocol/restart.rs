@@ -210,7 +210,7 @@ mod tests {
         protocol.step(Duration::ZERO, Event::Restarted);
         assert_eq!(protocol.verdict(intent), Verdict::Pending, "no list has confirmed the refusal");
         assert_eq!((protocol.in_doubt(), protocol.in_flight()), (0, 0));
-        let (read, at) = (ReadNo(1), protocol.rules.refusal_lag);
+        let (read, at) = (ReadNo(1), protocol.refusal_lag());
         protocol.step(at, Event::ReadOpened { read, purpose: Purpose::Verification });
         protocol.step(at, Event::ReadStarted { read, session: Session::default() });
         let effects = protocol.step(at, Event::ReadEnded { read, list: Ok(Vec::new()) });

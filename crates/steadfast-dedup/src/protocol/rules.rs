@@ -15,8 +15,8 @@ pub(crate) struct Rules {
     pub(crate) told_apart: bool,
     pub(crate) negatives: u8,
     pub(crate) refusals_checked: bool,
-    /// How long after a refusal a list must be read to confirm it: lists lag.
-    pub(crate) refusal_lag: Duration,
+    /// How long after a refusal a list must be read to confirm it, if not as the settings say.
+    pub(crate) refusal_lag: Option<Duration>,
     /// How many decided intents are remembered within a day.
     pub(crate) remembered: usize,
 }
@@ -33,7 +33,7 @@ impl Rules {
         told_apart: true,
         negatives: 2,
         refusals_checked: true,
-        refusal_lag: Duration::from_secs(1),
+        refusal_lag: None,
         remembered: 100_000,
     };
 }

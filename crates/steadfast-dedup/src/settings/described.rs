@@ -58,6 +58,7 @@ impl Settings {
             ("the list is known", list),
             ("absence is shown by", absent.to_owned()),
             ("reads", format!("at most one in {:?}, up to {} bytes", self.read_spacing, self.list_body_cap)),
+            ("a 401 or 429 is confirmed", format!("by a list read {:?} later", self.refusal_lag_used())),
             ("orders alike", alike.to_owned()),
             ("like one whose caller is gone", format!("waits up to {:?}", self.duplicate_hold)),
             ("trading day", format!("{:+03}:{:02}", offset / 60, (offset % 60).abs())),

@@ -616,3 +616,38 @@ async fn o05_late_looks_are_shared() {
     assert!(rig.gateway.gets() <= 3, "{}", rig.gateway.gets());
     rig.audit();
 }
+
+/// A gateway whose lists lag by more than a second.
+#[tokio::test(start_paused = true)]
+async fn o05_a_refusal_is_confirmed_as_late_as_set() {
+    for (status, repeats) in [(401, true), (429, true), (429, false)] {
+        // The longest that counts is the lateness bound.
+        for (set, lag) in [(s(4), ms(3_900)), (s(15), ms(14_900)), (s(60), ms(14_900))] {
+            for placed in [true, false] {
+                let rig = Rig::with(Settings::default().refusal_lag(set));
+                let named = || {
+                    let mut request = rig.request("a", ORDER);
+                    Call::of_mut(request.extensions_mut()).set_intent(ext::IntentId::new("n"));
+                    request
+                };
+                let refusal = documented(status);
+                rig.gateway.will([if placed { refusal.placed_after(lag) } else { refusal }]);
+                let start = Instant::now();
+                if !repeats {
+                    rig.between.repeats_nothing();
+                    assert_eq!(rig.send(named()).await, Told::Answer(status));
+                    assert!(start.elapsed() < s(1), "its caller is told at once");
+                }
+                let told = rig.send(named()).await;
+                let what = format!("{status}, {repeats}, {set:?}");
+                if placed {
+                    assert_eq!((told, rig.gateway.posts()), (Told::Recovered("o1".into()), 1), "{what}");
+                } else {
+                    assert_eq!((told, rig.gateway.posts()), (Told::Placed("o1".into()), 2), "{what}");
+                    assert!(start.elapsed() >= set.min(s(15)), "{what}");
+                }
+                rig.audit();
+            }
+        }
+    }
+}
