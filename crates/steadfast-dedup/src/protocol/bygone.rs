@@ -150,7 +150,7 @@ impl OrderProtocol {
 
 impl Intent {
     /// Returns the session of its last refused send.
-    fn last_refused(&self) -> Option<Session> {
+    pub(crate) fn last_refused(&self) -> Option<Session> {
         let mut refused =
             self.attempts().iter().rev().filter(|attempt: &&Attempt| attempt.refused().is_some());
         refused.next().map(Attempt::session)

@@ -85,7 +85,7 @@ impl OrderProtocol {
         if read.is_some_and(|read| read.purpose != Purpose::OwnSession) {
             self.check_refusals(started, valid, out);
             if let Some(start) = started.filter(|_| valid) {
-                self.release(start.at, out);
+                self.release(start, out);
             }
         }
         let tried = match started {

@@ -3,7 +3,8 @@
 //! A refusal for good is returned at once, and no list is read for it. But a gateway may refuse after it has placed the
 //! order, and lists lag by up to W. A call that repeats the name would then place a second order while no list shows
 //! the first. So it waits for a valid list that began W after the refusal or later. Whether the order has other terms
-//! by then does not matter: the name stands for one order. A list that may show the order, in any form, gives the name
+//! by then does not matter: the name stands for one order. A list of another
+//! session does not count unless it has shown orders of that one. A list that may show the order, in any form, gives the name
 //! back to it; a repeat is then in doubt, as it is if no such list can be read in time.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
@@ -11,13 +12,14 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use steadfast_call::ext;
 
 use crate::{
-    numbers::{IntentNo, LogicalTime},
+    numbers::{IntentNo, LogicalTime, Session},
     protocol::{
         event::{Effect, OrderEvent},
         intent::{Finding, Intent},
         key::Key,
         keys::KeyIntents,
         order_protocol::OrderProtocol,
+        reads::ReadStart,
         rejected_names::Rejection,
         resolution::{Reason, Unresolved},
     },
@@ -68,12 +70,12 @@ impl OrderProtocol {
         Some(again.map_or(due, |last| last.saturating_add(AGAIN)))
     }
 
-    /// Takes in what a valid list, begun at `start`, says of orders refused for good: it releases the repeats of those
-    /// that it lacks. The name of one that it may show stands for that order again, repeated yet or not.
-    pub(crate) fn release(&mut self, start: Duration, out: &mut Vec<Effect>) {
+    /// Takes in what a valid list says of orders refused for good: it releases the repeats of those that it lacks, if it
+    /// would show them. The name of one that it may show stands for that order again, repeated yet or not.
+    pub(crate) fn release(&mut self, start: ReadStart, out: &mut Vec<Effect>) {
         let lateness = self.settings.lateness;
         let mut hidden = BTreeSet::new();
-        for number in self.rejected.due(start, lateness) {
+        for number in self.rejected.due(start.at, lateness) {
             let rejected = self.intents.get(&number);
             let shown = rejected.and_then(|it| {
                 let unowned = self.shown_as(it).next().map(|fresh| &fresh.order_id);
@@ -83,12 +85,14 @@ impl OrderProtocol {
                 // A repeat gets an order in doubt.
                 self.hold_name(number, &order_id, out);
                 self.report_doubted(number, out);
-            } else if rejected.is_some_and(|it| self.is_hidden_by_others(it)) {
-                // The next list may find room for it.
+            } else if rejected
+                .is_some_and(|it| self.is_hidden_by_others(it) || self.is_in_anothers_list(it, start.session))
+            {
+                // The next list may find room for it, or be its own session's.
                 hidden.insert(number);
             }
         }
-        let released = self.rejected.confirm(start, lateness, &hidden);
+        let released = self.rejected.confirm(start.at, lateness, &hidden);
         out.extend(released.into_iter().map(Effect::Decided));
     }
 
@@ -127,6 +131,12 @@ impl OrderProtocol {
     fn was_listed_since_sent(&self, number: IntentNo) -> bool {
         let sent = self.intents.get(&number).and_then(Intent::first_left);
         sent.is_some_and(|sent| self.listed.has_list_since(sent.seq))
+    }
+
+    /// True if the list of this session may hide an order that was refused in another one. Lists that have shown another
+    /// order of that session hide none.
+    fn is_in_anothers_list(&self, intent: &Intent, session: Session) -> bool {
+        intent.last_refused().is_some_and(|its| its != session && !self.listed.shows_some_of(its, session))
     }
 
     /// True if more orders are listed than are kept, and one of those could be the intent's.

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use steadfast_call::{Call, ext};
 use steadfast_dedup::{Event, OrderEvent};
 use tokio::time::sleep;
 
 use crate::{
-    gateway::{ReadReply, gw504, http, read},
+    gateway::{ReadReply, documented, gw504, http, read},
     rig::{ORDER, Rig, Told, order},
 };
 
@@ -264,4 +265,34 @@ async fn a_token_goes_with_the_last_order_of_its_session() {
     let tokens = tokens(&rig);
     assert_eq!(tokens.iter().filter(|token| *token == OLD).count(), 1, "the baseline: {tokens:?}");
     rig.audit();
+}
+
+/// Regression: the list of the next session cannot show the order, and it released the repeat all the same.
+#[tokio::test(start_paused = true)]
+async fn o05_a_name_refused_for_good_is_not_released_by_the_list_of_another_session() {
+    for (by_session, placed) in [(true, true), (true, false), (false, true), (false, false)] {
+        let rig = rig();
+        rig.gateway.0.lock().by_session = by_session;
+        let named = || {
+            let mut request = rig.request("a", ORDER);
+            Call::of_mut(request.extensions_mut()).set_intent(ext::IntentId::new("n"));
+            request
+        };
+        assert!(matches!(rig.place("z", &order(3)).await, Told::Placed(_)));
+        let refusal = documented(403);
+        rig.gateway.will([if placed { refusal.placed() } else { refusal }]);
+        assert_eq!(rig.send(named()).await, Told::Answer(403));
+        rig.between.token(1);
+        rig.gateway.0.lock().dead.push(OLD);
+        assert!(matches!(rig.place("b", &order(75)).await, Told::Placed(_)));
+        sleep(s(20)).await;
+        let told = rig.send(named()).await;
+        let expected = match (by_session, placed) {
+            (true, _) => (Told::Unresolved("unverifiable", vec![], 0), 3),
+            // Its lists show the orders of the session before.
+            (false, true) => (Told::Attached("o2".into()), 3),
+            (false, false) => (Told::Placed("o3".into()), 4),
+        };
+        assert_eq!((told, rig.gateway.posts()), expected, "{by_session}, {placed}");
+    }
 }
