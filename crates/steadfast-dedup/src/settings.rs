@@ -188,11 +188,13 @@ impl Settings {
     /// Sets how long after a 401 or 429 the list must be read that confirms it; 1 s by default and at least, and at most
     /// the [lateness bound](Self::lateness).
     ///
-    /// An order that the service refused, placed all the same and lists later than that is sent again and exists
-    /// twice ([`OrderEvent::RefusedButPlaced`](crate::OrderEvent::RefusedButPlaced)). With the lateness bound, only an
-    /// order that breaks that bound does. Every repeat after a 401 or 429 waits for as long, also those of orders that
-    /// were not placed, and so does a call that ends with a 401: a market order may be [too old](Self::max_resend_age_market) by then, and the repeats may be
-    /// spent, so that the call ends with the refusal.
+    /// An order that the service refused, placed all the same and lists later than that is sent again and exists twice
+    /// ([`OrderEvent::RefusedButPlaced`](crate::OrderEvent::RefusedButPlaced)). At the lateness bound, only an order that
+    /// breaks that bound does.
+    ///
+    /// Each repeat after a 401 or 429 waits for as long, also of orders that were not placed, and so does a call that
+    /// ends with a 401. By then a market order may be [too old](Self::max_resend_age_market), and the repeats may be
+    /// spent: the call then ends with the refusal.
     #[must_use]
     pub fn refusal_lag(mut self, lag: Duration) -> Self {
         self.refusal_lag = lag.max(SHORTEST_REFUSAL_LAG);

@@ -3,9 +3,9 @@
 //! A refusal for good is returned at once, and no list is read for it. But a gateway may refuse after it has placed the
 //! order, and lists lag by up to W. A call that repeats the name would then place a second order while no list shows
 //! the first. So it waits for a valid list that began W after the refusal or later. Whether the order has other terms
-//! by then does not matter: the name stands for one order. A list of another
-//! session does not count unless it has shown orders of that one. A list that may show the order, in any form, gives the name
-//! back to it; a repeat is then in doubt, as it is if no such list can be read in time.
+//! by then does not matter: the name stands for one order. A list of another session does not count unless it has shown
+//! orders of that one. A list that may show the order, in any form, gives the name back to it; a repeat is then in
+//! doubt, as it is if no such list can be read in time.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
