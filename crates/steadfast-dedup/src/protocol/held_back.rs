@@ -36,6 +36,8 @@ pub(crate) enum Surplus {
     HeldBack,
     /// It may be one of these acknowledged orders, and no list will tell.
     MayBe(Vec<IntentNo>),
+    /// The same, of the day before: today's lists tell nothing about those.
+    MayBeYesterdays(Vec<IntentNo>),
 }
 
 /// Whether more lists are expected.
@@ -88,7 +90,28 @@ impl OrderProtocol {
                 may_be.push(number);
             }
         }
-        if may_be.is_empty() { Surplus::Certain } else { Surplus::MayBe(may_be) }
+        if !may_be.is_empty() {
+            return Surplus::MayBe(may_be);
+        }
+        let yesterdays = self.may_be_yesterdays(key, fresh);
+        if yesterdays.is_empty() { Surplus::Certain } else { Surplus::MayBeYesterdays(yesterdays) }
+    }
+
+    /// Returns the acknowledged orders of the day before that a listed order may be, while lists may hold them.
+    fn may_be_yesterdays(&self, key: &Key, fresh: &Fresh) -> Vec<IntentNo> {
+        if !self.may_list_yesterdays() {
+            return Vec::new();
+        }
+        let may_be = |number: &IntentNo| {
+            self.intents.get(number).is_some_and(|intent| {
+                intent.key() == key
+                    && intent.day() != self.time.day()
+                    && intent.could_own(fresh.first_seen)
+                    && matcher::loose(&fresh.record, intent.order())
+                    && is_of_its_quantity(&fresh.record, intent.order())
+            })
+        };
+        self.listed.unshown_yesterday().filter(may_be).collect()
     }
 
     /// True if a listed order is one too many beside another order of ours, and cannot be this one's: its quantity

@@ -53,6 +53,12 @@ impl OrderProtocol {
                     }
                     kept.insert(fresh.order_id);
                 }
+                Surplus::MayBeYesterdays(acknowledged) => {
+                    self.listed.flag(&fresh.order_id);
+                    for number in acknowledged {
+                        may_be.entry(number).or_default().push(fresh.order_id.clone());
+                    }
+                }
             }
         }
         self.tell_may_be(may_be, out);

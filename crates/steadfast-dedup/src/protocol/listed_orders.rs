@@ -35,6 +35,8 @@ pub(crate) struct ListedOrders {
     ended: bool,
     /// Folded identifiers of our orders of the day before.
     yesterdays: BTreeSet<Box<str>>,
+    /// Orders that were acknowledged on the day before, and that no list of that day has shown or contradicted.
+    unshown_yesterday: Vec<IntentNo>,
     /// Orders without an owner that an intent could still own, by key.
     fresh: BTreeMap<Key, Vec<Fresh>>,
     /// The same, for records that do not show their key.
@@ -237,7 +239,16 @@ impl ListedOrders {
     /// Forgets the day that is over, except the identifiers of our orders.
     pub(crate) fn begin_day(&mut self) {
         let owned = self.entries.iter().filter(|(_, entry)| entry.owner.is_some());
-        *self = Self { yesterdays: owned.map(|(id, _)| folded(id).into()).collect(), ..Self::default() };
+        let yesterdays = owned.clone().map(|(id, _)| folded(id).into()).collect();
+        let unshown = owned.filter(|(id, _)| self.unconfirmed(id).is_some());
+        let unshown_yesterday = unshown.filter_map(|(_, entry)| entry.owner).collect();
+        *self = Self { yesterdays, unshown_yesterday, ..Self::default() };
+    }
+
+    /// Returns the orders that were acknowledged on the day before, and that no list of that day has shown or
+    /// contradicted.
+    pub(crate) fn unshown_yesterday(&self) -> impl Iterator<Item = IntentNo> {
+        self.unshown_yesterday.iter().copied()
     }
 
     /// True if an identifier belonged to one of our orders on the day before.
