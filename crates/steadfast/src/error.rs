@@ -36,8 +36,6 @@ struct Facts {
     safe: bool,
     /// What is in doubt, if it is no order: the endpoint of a cancel or a change.
     in_doubt: Option<Endpoint>,
-    /// The identifier that answered an order in doubt, as it may be shown.
-    answered: Option<String>,
     /// The address of the service, if it could not be reached.
     authority: Option<String>,
     source: Option<BoxError>,
@@ -91,7 +89,6 @@ impl Error {
             ready_at: None,
             safe: false,
             in_doubt: None,
-            answered: None,
             authority: None,
             source: None,
         }))
@@ -224,13 +221,6 @@ impl Error {
     pub(crate) fn not_open(mut self, status: String) -> Self {
         self.0.kind = ErrorKind::NotOpen;
         self.0.message = Some(status);
-        self
-    }
-
-    /// Lets the text name the identifier that answered an order in doubt, written by `readable`: it is the service's
-    /// own text.
-    pub(crate) fn naming_the_answer(mut self, readable: impl FnOnce(&str) -> String) -> Self {
-        self.0.answered = self.0.unresolved.as_ref().and_then(|it| it.answered.as_deref()).map(readable);
         self
     }
 
@@ -388,7 +378,7 @@ impl fmt::Display for Error {
         if let Some(message) = &self.0.message {
             write!(f, " {}", on_one_line(message))?;
         }
-        if let Some(answered) = &self.0.answered {
+        if let Some(answered) = self.0.unresolved.as_ref().and_then(|it| it.answered.as_deref()) {
             // No list shows it, or something contradicts it, but a person can look for it.
             write!(f, "; answered with order {} (unconfirmed)", on_one_line(answered))?;
         }

@@ -5,7 +5,7 @@ use steadfast_call::{Call, Outcome, ext};
 use steadfast_dedup::{Resolution, Unresolved};
 use steadfast_spec::{Operation, OrderRequest, PlacedOrder};
 
-use super::{Client, answer::readable};
+use super::Client;
 use crate::error::Error;
 
 /// An order that the service accepted.
@@ -35,9 +35,7 @@ impl Client {
         if let Some(intent) = intent {
             Call::of_mut(request.extensions_mut()).set_intent(intent);
         }
-        self.placed(request).await.map_err(|error| {
-            error.in_doubt_if_unknown().naming_the_answer(|order_id| readable(&self.tokens, order_id))
-        })
+        self.placed(request).await.map_err(Error::in_doubt_if_unknown)
     }
 
     async fn placed(&self, request: Request<Full<Bytes>>) -> Result<Placed, Error> {
