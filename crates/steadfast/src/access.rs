@@ -12,7 +12,7 @@ use steadfast_limit::{Account, ColdStart, InvalidLimiter, TokenOrigin, ZoneLimit
 use steadfast_spec::BaseUrl;
 
 pub use self::totp::TotpCredentials;
-use crate::{client::InvalidClient, gate::LimiterGate, transport::Transport};
+use crate::{gate::LimiterGate, invalid_client::InvalidClient, transport::Transport};
 
 /// How a [`Client`](crate::Client) gets its tokens (§5.4).
 #[derive(Debug)]

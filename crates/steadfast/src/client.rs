@@ -30,7 +30,7 @@ use tower::{ServiceExt, util::BoxCloneSyncService};
 
 pub use self::{
     body::{Body, BrokenBody},
-    builder::{ClientBuilder, InvalidClient},
+    builder::ClientBuilder,
     changes::Cancellation,
     events::MissedEvents,
     placing::Placed,

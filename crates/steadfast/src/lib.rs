@@ -96,6 +96,7 @@ mod description;
 mod error;
 mod gate;
 pub mod guide;
+mod invalid_client;
 mod layers;
 #[cfg(feature = "metrics")]
 pub mod metrics;
@@ -120,13 +121,11 @@ pub use steadfast_spec::{
 pub use crate::transport::{ReqwestFuture, ReqwestTransport};
 pub use crate::{
     access::{Access, InvalidAccess, TotpCredentials},
-    client::{
-        Body, BrokenBody, Cancellation, Client, ClientBuilder, InvalidClient, MissedEvents, Placed, Record,
-        Records,
-    },
+    client::{Body, BrokenBody, Cancellation, Client, ClientBuilder, MissedEvents, Placed, Record, Records},
     description::{Description, LayerDescription, Setting},
     error::{Error, ErrorKind},
     gate::{LimiterGate, LoginPermit},
+    invalid_client::InvalidClient,
     layers::{deadline, route, span},
     stack::{BoxedStack, RequestBody, ResponseBody, Stack},
     transport::{

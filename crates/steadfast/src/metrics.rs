@@ -45,6 +45,7 @@
 mod attempt;
 mod call;
 mod catalog;
+mod earlier;
 mod keys;
 mod login;
 mod permit;

@@ -19,7 +19,6 @@ use crate::{
         fresh::Fresh,
         intent::Intent,
         key::Key,
-        late::is_excess_of,
         listed_orders::Unconfirmed,
         matcher,
         order_protocol::OrderProtocol,
@@ -176,4 +175,9 @@ impl OrderProtocol {
 /// True unless the record shows another quantity than was ordered.
 fn is_of_its_quantity(record: &OrderRecord, order: &OrderRequest) -> bool {
     record.qty.is_none_or(|qty| qty == order.qty())
+}
+
+/// True if one more order like this one's, which was placed at the first attempt, is one too many.
+pub(crate) fn is_excess_of(intent: &Intent) -> bool {
+    intent.order_id().is_some() && intent.resends() == 0 && !intent.was_refused()
 }

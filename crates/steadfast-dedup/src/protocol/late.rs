@@ -260,11 +260,6 @@ impl OrderProtocol {
     }
 }
 
-/// True if one more order like this one's, which was placed at the first attempt, is one too many.
-pub(crate) fn is_excess_of(intent: &Intent) -> bool {
-    intent.order_id().is_some() && intent.resends() == 0 && !intent.was_refused()
-}
-
 /// Ranks how likely a decided intent owns a listed order; the lowest is the likeliest.
 ///
 /// Intents that ended in doubt or refused come before those with an order, but not for an order that was already

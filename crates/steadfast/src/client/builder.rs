@@ -1,5 +1,3 @@
-mod invalid;
-
 use std::{path::PathBuf, sync::Arc};
 
 use bytes::Bytes;
@@ -12,13 +10,13 @@ use steadfast_retry::{AttemptTimeoutLayer, RetryPolicy};
 use steadfast_spec::{BaseUrl, Paths};
 use tower::{Service, ServiceExt, util::BoxCloneSyncService};
 
-pub use self::invalid::InvalidClient;
 use super::{Address, Body, BrokenBody, Client};
 use crate::{
     access::Access,
     deadline::DeadlineLayer,
     description::LayerDescription,
     gate::LimiterGate,
+    invalid_client::InvalidClient,
     stack::{RequestBody, Stack, StackSettings},
     transport::Transport,
 };

@@ -13,8 +13,9 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::{
+    earlier::Earlier,
     keys::{observe_attempt, status_label},
-    reason::{Earlier, Reason},
+    reason::Reason,
 };
 
 /// Records how long each send takes until its answer is classified, and the reasons for repeats.

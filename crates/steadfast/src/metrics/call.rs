@@ -13,8 +13,9 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::{
-    keys::{UNKNOWN, observe_call, outcome_label},
-    reason::Earlier,
+    catalog,
+    earlier::Earlier,
+    keys::{observe_call, outcome_label},
 };
 
 /// Records how long calls take, repeats and waits included.
@@ -77,7 +78,7 @@ where
         let this = self.project();
         let result = ready!(this.inner.poll(cx));
         this.running.end(match &result {
-            Ok(response) => Outcome::of(response.extensions()).map_or(UNKNOWN, outcome_label),
+            Ok(response) => Outcome::of(response.extensions()).map_or(catalog::UNKNOWN, outcome_label),
             Err(error) => outcome_label(&Failure::outcome_of(&**error)),
         });
         Poll::Ready(result)

@@ -5,7 +5,10 @@ use steadfast_call::Lane;
 use steadfast_dedup::{Cause, Confidence, Reason as Unresolved};
 use steadfast_spec::{Endpoint, Zone};
 
-use super::{keys::UNKNOWN, reason::Reason};
+use super::reason::Reason;
+
+/// The label of a request or value that is in no table.
+pub(super) const UNKNOWN: &str = "unknown";
 
 /// How long calls took, from below the route until the head of the answer.
 pub const CALL_DURATION: &str = "steadfast_call_duration_seconds";

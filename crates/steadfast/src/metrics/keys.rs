@@ -11,9 +11,6 @@ use super::catalog;
 
 pub(super) static METADATA: Metadata<'static> = Metadata::new("steadfast", Level::INFO, Some("steadfast"));
 
-/// The label of a request or value that is in no table.
-pub(super) const UNKNOWN: &str = "unknown";
-
 /// Records a duration. The recorder is looked up each time, because it may be installed after the layers
 /// were made.
 pub(super) fn observe(key: &Key, value: Duration) {
@@ -115,7 +112,7 @@ pub(super) fn outcome_label(outcome: &Outcome) -> &'static str {
         Outcome::Rejected => "rejected",
         Outcome::Accepted { .. } => "accepted",
         // Unknown, or newer than this table.
-        _ => UNKNOWN,
+        _ => catalog::UNKNOWN,
     }
 }
 
@@ -142,7 +139,7 @@ mod tests {
     #[test]
     fn every_endpoint_has_a_row_of_its_own() {
         let endpoints = catalog::endpoints();
-        assert_eq!(endpoints[row_of(None)], UNKNOWN);
+        assert_eq!(endpoints[row_of(None)], catalog::UNKNOWN);
         for endpoint in Endpoint::ALL {
             assert_eq!(endpoints[row_of(Some(endpoint))], endpoint.as_str());
         }

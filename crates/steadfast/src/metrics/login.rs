@@ -5,7 +5,7 @@ use steadfast_auth::{Attempt, Grant, Identity, Login, LoginFailure, LoginMode};
 
 use super::{
     catalog,
-    keys::{UNKNOWN, count, key},
+    keys::{count, key},
 };
 
 /// Counts login attempts by result.
@@ -53,7 +53,7 @@ fn record(result: &'static str) {
     });
     let place = |name| catalog::LOGIN_RESULTS.iter().position(|known| *known == name);
     // A result that is newer than this table counts as unknown.
-    if let Some(key) = place(result).or_else(|| place(UNKNOWN)).and_then(|at| KEYS.get(at)) {
+    if let Some(key) = place(result).or_else(|| place(catalog::UNKNOWN)).and_then(|at| KEYS.get(at)) {
         count(key);
     }
 }

@@ -13,8 +13,8 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::{
+    earlier::Earlier,
     keys::{observe_missed, observe_permit},
-    reason::Earlier,
 };
 
 /// Notes when a request begins to wait for its permits, and records a wait that ends without them. Stands right outside
