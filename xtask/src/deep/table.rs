@@ -62,7 +62,7 @@ pub(super) const TABLE: &[Deep] = &[
         "orders with all axes drawn",
         10,
         Simulation(
-            "orders --axes intermediaries,placed-refusals,stray-answers,orphans,wall-clock,suspend,quotas,cached-lists \
+            "orders --axes intermediaries,placed-refusals,stray-answers,orphans,wall-clock,suspend,quotas,cached-lists,repeats \
              --seeds 0..16000 --floor 16000,300000 --rivals-every 0",
         ),
     ),
