@@ -421,7 +421,7 @@ pub enum OrderEvent {
     /// order of ours with an exchanged quantity or as one too many, and no `modify-order` was sent since. A refused
     /// order counts only if the ordered one is listed as one too many. Otherwise the answer is believed, and this is
     /// an [`Uncalibrated`](Self::Uncalibrated). Within ten minutes of midnight a list may show an order of another
-    /// day, so it contradicts nothing.
+    /// day, so this comes after that.
     AckMismatch {
         /// The order's number in this process.
         intent: IntentNo,

@@ -118,6 +118,10 @@ impl Fidelity {
         self.mismatches.iter()
     }
 
+    pub(crate) fn mismatch(&self, order_id: &str) -> Option<&Mismatch> {
+        self.mismatches.get(order_id)
+    }
+
     /// Notes that a record shows another order than its owner's; the first one counts.
     pub(crate) fn note_mismatch(
         &mut self,

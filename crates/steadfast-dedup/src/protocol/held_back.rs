@@ -96,9 +96,10 @@ impl OrderProtocol {
         if yesterdays.is_empty() { Surplus::Certain } else { Surplus::MayBeYesterdays(yesterdays) }
     }
 
-    /// Returns the acknowledged orders of the day before that a listed order may be, while lists may hold them.
+    /// Returns the acknowledged orders of the day before that a listed order may be: lists may hold them for some time,
+    /// and the first valid list of the day shows them however late it is read.
     fn may_be_yesterdays(&self, key: &Key, fresh: &Fresh) -> Vec<IntentNo> {
-        if !self.may_list_yesterdays() {
+        if !self.may_list_yesterdays() && !self.listed.is_of_the_first_list(fresh) {
             return Vec::new();
         }
         let may_be = |number: &IntentNo| {
@@ -137,11 +138,14 @@ impl OrderProtocol {
         candidates.filter(|id: &Arc<str>| !others.iter().any(|other| other.was_told_of(id))).collect()
     }
 
-    /// Returns the acknowledged orders of a key that no list has shown or contradicted.
+    /// Returns the acknowledged orders of a key that no list has shown or contradicted, and those that lists contradict
+    /// once midnight is over.
     fn unconfirmed_of(&self, key: &Key) -> impl Iterator<Item = (IntentNo, &Intent, Unconfirmed)> {
         let today = self.finished_of(key).filter(|(_, intent)| intent.day() == self.time.day());
         today.filter_map(|(number, intent)| {
-            Some((number, intent, self.listed.unconfirmed(intent.order_id()?)?))
+            let order_id = intent.order_id()?;
+            let unjudged = || self.is_unjudged(order_id).then_some(Unconfirmed::Awaited);
+            Some((number, intent, self.listed.unconfirmed(order_id).or_else(unjudged)?))
         })
     }
 

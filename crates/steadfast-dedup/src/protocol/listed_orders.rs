@@ -37,6 +37,8 @@ pub(crate) struct ListedOrders {
     yesterdays: BTreeSet<Box<str>>,
     /// Orders that were acknowledged on the day before, and that no list of that day has shown or contradicted.
     unshown_yesterday: Vec<IntentNo>,
+    /// The position from which the first valid list of the day counts.
+    first_list: Option<LogicalTime>,
     /// Orders without an owner that an intent could still own, by key.
     fresh: BTreeMap<Key, Vec<Fresh>>,
     /// The same, for records that do not show their key.
@@ -271,6 +273,16 @@ impl ListedOrders {
     /// Returns the same, for a session that is known from now on.
     pub(crate) fn meet(&mut self, session: Session) -> &mut SessionList {
         self.sessions.entry(session).or_default()
+    }
+
+    /// Notes that a list which counts from this position is valid.
+    pub(crate) fn note_valid(&mut self, seen: LogicalTime) {
+        self.first_list.get_or_insert(seen);
+    }
+
+    /// True if no valid list of the day came before the one that showed an order first.
+    pub(crate) fn is_of_the_first_list(&self, fresh: &Fresh) -> bool {
+        self.first_list.is_none_or(|first| fresh.first_seen <= first)
     }
 
     /// True if a list was complete after this position.

@@ -107,6 +107,12 @@ impl OrderProtocol {
         }
     }
 
+    /// True if a list shows another order under an acknowledged identifier, which is judged once midnight is over.
+    pub(crate) fn is_unjudged(&self, order_id: &str) -> bool {
+        let shows_another = |mismatch| self.is_another(mismatch);
+        self.time.is_midnight_near() && self.fidelity.mismatch(order_id).is_some_and(shows_another)
+    }
+
     /// Returns acknowledged orders shown exactly as a refused one, whose own order is listed as one too many.
     fn refused_ones(&self) -> Vec<(Arc<str>, IntentNo)> {
         let is_one = |fresh: &Fresh| {

@@ -302,6 +302,7 @@ impl OrderProtocol {
             return false;
         }
         list.complete(start.aging);
+        self.listed.note_valid(seen);
         self.confirm_refusals(session, start.at);
         let evidence = if self.rules.evidence_at_start { start.seq } else { completed };
         for number in self.open_numbers() {
