@@ -18,6 +18,7 @@ use crate::{
         intent::{Finding, Intent},
         key::Key,
         keys::KeyIntents,
+        matcher,
         order_protocol::OrderProtocol,
         reads::ReadStart,
         rejected_names::Rejection,
@@ -96,16 +97,20 @@ impl OrderProtocol {
         out.extend(released.into_iter().map(Effect::Decided));
     }
 
-    /// Returns an order that an equal intent was given because a list showed it, although it may be this one's.
+    /// Returns an order that a list showed and that counts as an equal intent's, although it may be this one's: the one
+    /// that it was given, or one that was reported as late.
     fn taken_by_an_equal<'a>(&'a self, intent: &'a Intent) -> Option<&'a Arc<str>> {
         let equals = self.finished_of(intent.key()).filter(|(_, other)| other.order() == intent.order());
-        let taken = equals.filter_map(|(_, other)| match other.finding() {
+        let given = equals.filter_map(|(_, other)| match other.finding() {
             Some(Finding::Recovered { order_id, .. }) => Some(order_id),
             _ => None,
         });
-        let mut taken =
-            taken.filter(|id| self.listed.first_seen(id).is_some_and(|seen| intent.could_own(seen)));
-        taken.next()
+        let mut given =
+            given.filter(|id| self.listed.first_seen(id).is_some_and(|seen| intent.could_own(seen)));
+        let mut late = self.listed.fresh(intent.key()).filter(|fresh| {
+            fresh.late && intent.could_own(fresh.first_seen) && matcher::loose(&fresh.record, intent.order())
+        });
+        given.next().or_else(|| Some(&late.next()?.order_id))
     }
 
     /// Reports an order that was told to be refused, and may be one that a list shows in another form.

@@ -161,3 +161,18 @@ async fn o05_a_refused_name_is_not_sent_again_if_an_equal_order_got_what_is_list
     let unresolved = Told::Unresolved("near_match", vec!["o2".into()], 0);
     assert_eq!((told, rig.gateway.posts()), (unresolved, 3));
 }
+
+/// Regression: the list's order was reported as the late one of an equal order that was sent again, and released the
+/// repeat.
+#[tokio::test(start_paused = true)]
+async fn o05_a_refused_name_is_not_sent_again_if_what_is_listed_counts_as_an_equal_orders_late_one() {
+    let rig = Rig::new();
+    assert_eq!(rig.place("z", &order(3)).await, Told::Placed("o1".into()));
+    rig.gateway.will([gw504()]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Resent("o2".into()));
+    rig.gateway.will([documented(403).placed()]);
+    assert_eq!(rig.send(named(&rig, "n", ORDER)).await, Told::Answer(403));
+    let told = rig.send(named(&rig, "n", ORDER)).await;
+    let unresolved = Told::Unresolved("near_match", vec!["o3".into()], 0);
+    assert_eq!((told, rig.gateway.posts()), (unresolved, 4));
+}
