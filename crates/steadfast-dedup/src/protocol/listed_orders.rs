@@ -39,6 +39,8 @@ pub(crate) struct ListedOrders {
     unshown_yesterday: Vec<IntentNo>,
     /// The position from which the first valid list of the day counts.
     first_list: Option<LogicalTime>,
+    /// When the latest list was taken in, a caller's included.
+    taken_in: LogicalTime,
     /// Orders without an owner that an intent could still own, by key.
     fresh: BTreeMap<Key, Vec<Fresh>>,
     /// The same, for records that do not show their key.
@@ -285,9 +287,9 @@ impl ListedOrders {
         self.first_list.is_none_or(|first| fresh.first_seen <= first)
     }
 
-    /// True if a list was complete after this position.
+    /// True if a list was taken in after this position, a caller's included.
     pub(crate) fn has_list_since(&self, position: LogicalTime) -> bool {
-        self.sessions.values().any(|list| list.latest() > position)
+        self.taken_in > position
     }
 
     /// Takes in a list; `keep` classifies orders without an owner.
@@ -301,6 +303,7 @@ impl ListedOrders {
         mut keep: impl FnMut(Option<&Key>, &OrderRecord) -> Keep,
     ) -> News {
         let mut news = News::default();
+        self.taken_in = seen;
         let mut its = source.own.then(|| self.sessions.remove(&source.session).unwrap_or_default());
         if let Some(its) = &mut its {
             its.begin(seen);

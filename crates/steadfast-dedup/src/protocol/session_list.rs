@@ -69,11 +69,6 @@ impl SessionList {
         }
     }
 
-    /// Returns when the latest list was complete.
-    pub(crate) fn latest(&self) -> LogicalTime {
-        self.latest
-    }
-
     /// Counts an order that is listed for the first time.
     pub(crate) fn count_first(&mut self) {
         self.listed += 1;

@@ -18,7 +18,7 @@ const fn s(secs: u64) -> Duration {
 }
 
 /// A caller's own read of the list, in the background.
-fn look(rig: &Rig) -> tokio::task::JoinHandle<()> {
+pub(crate) fn look(rig: &Rig) -> tokio::task::JoinHandle<()> {
     let request = Request::get("https://gateway.example/v2/api/oms/orders").body(Body::default()).unwrap();
     let service = rig.service.clone();
     tokio::spawn(async move {

@@ -9,6 +9,7 @@ use steadfast_dedup::{ResendPolicy, Settings};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
+    combined::look,
     gateway::{Body, Place, ReadReply, documented, gw504, http, read},
     policies::day_with,
     rig::{ORDER, Rig, Told, order},
@@ -175,4 +176,21 @@ async fn o05_a_refused_name_is_not_sent_again_if_what_is_listed_counts_as_an_equ
     let told = rig.send(named(&rig, "n", ORDER)).await;
     let unresolved = Told::Unresolved("near_match", vec!["o3".into()], 0);
     assert_eq!((told, rig.gateway.posts()), (unresolved, 4));
+}
+
+/// Regression: a caller's list showed its order while the answer was awaited, and the next list did not show it again.
+#[tokio::test(start_paused = true)]
+async fn o05_a_refused_name_is_not_sent_again_if_a_callers_list_showed_its_order_before_the_answer() {
+    let rig = Rig::new();
+    assert_eq!(rig.place("z", ORDER).await, Told::Placed("o1".into()));
+    rig.gateway.will([documented(403).placed().answered_after(s(2))]);
+    let refused = rig.send(named(&rig, "n", ORDER));
+    let (told, ()) = tokio::join!(refused, async {
+        sleep(s(1)).await;
+        look(&rig).await.unwrap();
+    });
+    assert_eq!(told, Told::Answer(403));
+    let told = rig.send(named(&rig, "n", ORDER)).await;
+    let unresolved = Told::Unresolved("near_match", vec!["o2".into()], 0);
+    assert_eq!((told, rig.gateway.posts()), (unresolved, 2));
 }
