@@ -173,6 +173,7 @@ fn defaults() -> BTreeMap<&'static str, String> {
         ("Settings::max_resend_age", of(&orders, "max_resend_age")),
         ("Settings::max_resend_age_market", of(&orders, "max_resend_age_market")),
         ("Settings::duplicate_hold", of(&orders, "duplicate_hold")),
+        ("Settings::refusal_lag", of(&orders, "refusal_lag")),
         ("Settings::account_mode", of(&orders, "account_mode")),
         ("Settings::orders_scope", of(&orders, "orders_scope")),
         ("Settings::list_shows", of(&orders, "list_shows")),
