@@ -78,6 +78,7 @@ impl OrderProtocol {
         let mut hidden = BTreeSet::new();
         for number in self.rejected.due(start.at, lateness) {
             let rejected = self.intents.get(&number);
+            let elsewhere = |it| self.is_in_anothers_list(number, it, start.session);
             let shown = rejected.and_then(|it| {
                 let unowned = self.shown_as(it).next().map(|fresh| &fresh.order_id);
                 unowned.or_else(|| self.taken_by_an_equal(it)).cloned()
@@ -86,9 +87,7 @@ impl OrderProtocol {
                 // A repeat gets an order in doubt.
                 self.hold_name(number, &order_id, out);
                 self.report_doubted(number, out);
-            } else if rejected
-                .is_some_and(|it| self.is_hidden_by_others(it) || self.is_in_anothers_list(it, start.session))
-            {
+            } else if rejected.is_some_and(|it| self.is_hidden_by_others(it) || elsewhere(it)) {
                 // The next list may find room for it, or be its own session's.
                 hidden.insert(number);
             }
@@ -139,9 +138,13 @@ impl OrderProtocol {
     }
 
     /// True if the list of this session may hide an order that was refused in another one. Lists that have shown another
-    /// order of that session hide none.
-    fn is_in_anothers_list(&self, intent: &Intent, session: Session) -> bool {
-        intent.last_refused().is_some_and(|its| its != session && !self.listed.shows_some_of(its, session))
+    /// order of that session hide none. After a restart the service's word counts: the next process can have another
+    /// login for all of the day, and would place no order that was refused once.
+    fn is_in_anothers_list(&self, number: IntentNo, intent: &Intent, session: Session) -> bool {
+        !self.intents.is_restored(number)
+            && intent
+                .last_refused()
+                .is_some_and(|its| its != session && !self.listed.shows_some_of(its, session))
     }
 
     /// True if more orders are listed than are kept, and one of those could be the intent's.

@@ -478,6 +478,22 @@ async fn o05_a_name_refused_for_good_means_the_order_that_is_listed() {
     }
 }
 
+/// Regression: no list of the next login could release it, and it ended in doubt after the whole time of a search.
+#[tokio::test(start_paused = true)]
+async fn o05_a_name_refused_for_good_is_free_for_the_next_process_under_another_login() {
+    let mut world = World::new();
+    world.gateway.0.lock().by_session = true;
+    world.gateway.will([documented(403)]);
+    let process = world.start();
+    assert_eq!(process.place_as("a", ORDER).await, Told::Answer(403));
+    process.tracker.shutdown().await;
+    process.kill();
+    world.token = "Bearer key:two";
+    let start = Instant::now();
+    assert_eq!(world.start().place_as("a", ORDER).await, Told::Placed("o1".into()));
+    assert!(start.elapsed() <= s(20), "{:?}", start.elapsed());
+}
+
 /// Regression: the first list of the next process showed two orders behind two refusals. Both were reported as the
 /// first one's, and the second one was sent again.
 #[tokio::test(start_paused = true)]
