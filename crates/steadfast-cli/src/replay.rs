@@ -20,6 +20,7 @@ mod truth;
 mod words;
 
 use std::{
+    cell::OnceCell,
     collections::BTreeMap,
     io::{self, IsTerminal},
     time::Duration,
@@ -77,6 +78,7 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
         begun,
         sends: service.sends,
         journal: journal.clone(),
+        ends: OnceCell::new(),
         leftovers: 0,
         events: EventCounts::default(),
         contradicted: Contradicted::default(),

@@ -2,6 +2,7 @@ mod ending;
 mod telling;
 
 use std::{
+    cell::OnceCell,
     collections::{BTreeMap, BTreeSet},
     io::{self, Write},
     path::PathBuf,
@@ -52,6 +53,8 @@ pub(super) struct Replay {
     pub(super) before: BTreeSet<String>,
     /// The names of orders that earlier runs have begun to send, whatever became of them.
     pub(super) begun: BTreeSet<String>,
+    /// How the orders of the journal ended, read for the first row whose turn does not come.
+    pub(super) ends: OnceCell<Option<BTreeMap<String, known::End>>>,
     /// What this run has begun to send.
     pub(super) sends: Sends,
     pub(super) journal: Option<PathBuf>,

@@ -15,7 +15,11 @@ pub(crate) const STATUSES: [(&str, &str); 7] = [
          list, read at least a second later, agrees. The next run sends it again. Where no list could be read, as after the \
          token's death, the row is `unresolved`: the next run looks for its order first.",
     ),
-    ("not sent", "Nothing of the order has left this machine; `msg` says why. The next run places it."),
+    (
+        "not sent",
+        "This run has sent nothing of the order, and earlier runs nothing that was not turned away; `msg` says why. The next run \
+         places it.",
+    ),
     (
         "not observed",
         "The order was sent, looked for beyond the lateness bound, and is not there. It is not sent again without \

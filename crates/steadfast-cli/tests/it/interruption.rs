@@ -416,3 +416,30 @@ async fn c02_a_last_look_that_is_left_names_placed_and_refused_rows() {
     assert_eq!(named.count(), 2, "{rows}");
     assert!(rows.contains("event: not looked for,261,,"), "{rows}");
 }
+
+/// Regression: rows that the run before had placed, or left in doubt, were told to be unsent.
+#[tokio::test]
+async fn c02_a_row_that_an_earlier_run_sent_is_not_called_unsent() {
+    let answer = |number| match number {
+        0 => documented(403),
+        number => placed(&format!("26{number}"), "Order placed"),
+    };
+    let gateway = OwnGateway::serve(answer).await;
+    let file = orders(3);
+    let run = |more: &[&str]| gateway.command(&[&["replay", file.path(), "--yes"], more].concat());
+    let (stdout, stderr) = said(&run(&[]).output().await.unwrap());
+    assert_eq!(stdout.matches(",placed,").count(), 2, "{stdout}{stderr}");
+    // The first row is held back until a list confirms its refusal, and the others wait for it.
+    let mut child = run(&["--in-order"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    interrupt(&child).await;
+    let mut results = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut results).await.unwrap();
+    drop(child.wait_with_output().await);
+    for line in stdout.lines().filter(|line| line.contains(",placed,")) {
+        let order: Vec<_> = line.split(',').take(3).collect();
+        assert!(results.contains(&order.join(",")), "{order:?} in {results}");
+    }
+    assert_eq!(results.matches(",placed by an earlier run").count(), 2, "{results}");
+    assert_eq!(gateway.orders().len(), 3);
+}

@@ -133,8 +133,30 @@ impl Replay {
         }
     }
 
+    /// Returns what became of an order that an earlier run has sent, by the journal, for a row whose turn did not come.
+    fn told_by_journal(&self, name: &str) -> Option<Placement> {
+        if !self.before.contains(name) {
+            return None;
+        }
+        let ends = self.ends.get_or_init(|| known::ends_in(self.journal.as_deref()?));
+        Some(match ends.as_ref().map(|ends| ends.get(name)) {
+            Some(Some(known::End::Placed(order_id))) => Placement::Placed {
+                order_id: order_id.clone(),
+                msg: "placed by an earlier run".to_owned(),
+                resolution: None,
+            },
+            None | Some(Some(known::End::Open)) => Placement::unresolved("interrupted", None),
+            Some(Some(known::End::NotPlaced | known::End::Refused) | None) => return None,
+        })
+    }
+
     pub(super) fn ended(&mut self, name: &str, line: u64, placement: &Placement) {
         self.bar.inc(1);
+        let told = match placement {
+            Placement::NotSent { .. } => self.told_by_journal(name),
+            _ => None,
+        };
+        let placement = told.as_ref().unwrap_or(placement);
         let was_sent = self.was_sent_before(name, placement);
         let written = self.results.ended(line, placement, was_sent);
         self.note_unwritten(written);
