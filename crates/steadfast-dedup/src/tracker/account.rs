@@ -332,10 +332,14 @@ impl Account {
         }
     }
 
-    /// Waits until those reads are over. Orders that they contradict are searched for, too.
+    /// Waits until those reads are over and all events were sent. Orders that they contradict are searched for, too.
     pub(crate) async fn end_last_look(self: &Arc<Self>) {
         if self.has_path() {
-            self.until(|protocol| !protocol.awaits_last_look() && protocol.in_doubt() == 0).await;
+            let is_over = |state: &State| {
+                let protocol = &state.protocol;
+                state.has_reported() && !protocol.awaits_last_look() && protocol.in_doubt() == 0
+            };
+            self.wait(About::Change, |state| is_over(state).then_some(())).await;
         }
     }
 
@@ -380,10 +384,13 @@ impl Account {
             result
         });
         // Outside the lock: a log subscriber may ask the tracker.
-        for event in aftermath.reports {
-            trace(self.name.as_str(), &event);
-            // There may be no receiver.
-            let _ = self.events.send(event);
+        if !aftermath.reports.is_empty() {
+            let _reported = Reported(&self.shared);
+            for event in aftermath.reports {
+                trace(self.name.as_str(), &event);
+                // There may be no receiver.
+                let _ = self.events.send(event);
+            }
         }
         // Outside the lock: on a runtime that shuts down, the new task is dropped at once and locks it.
         if aftermath.starts_poller {
@@ -396,8 +403,43 @@ impl Account {
     }
 }
 
+/// Says that the events of a step were sent, also if a log subscriber panics.
+struct Reported<'a>(&'a SharedProtocol);
+
+impl Drop for Reported<'_> {
+    fn drop(&mut self) {
+        self.0.reported();
+    }
+}
+
 impl fmt::Debug for Account {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Account").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        pin::pin,
+        task::{Context, Waker},
+    };
+
+    use super::*;
+    use crate::{protocol::event::Effect, tracker::order_tracker::OrderTracker};
+
+    /// Regression: a shutdown ended between a step and its events, and a program that then read them missed some.
+    #[tokio::test]
+    async fn o06_a_shutdown_waits_for_events_that_are_on_their_way() {
+        let account = OrderTracker::default().account(None);
+        account.start_with(|| Some(Arc::new(|_| true)));
+        let excess = OrderEvent::Excess { intent: IntentNo(1), order_id: "1".to_owned() };
+        let (_, aftermath) =
+            account.shared.enter(|_, _, effects| effects.extend(vec![Effect::Report(excess)]));
+        let mut ended = pin!(account.end_last_look());
+        let waits = ended.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending();
+        assert_eq!((aftermath.reports.len(), waits), (1, true));
+        drop(Reported(&account.shared));
+        ended.await;
     }
 }

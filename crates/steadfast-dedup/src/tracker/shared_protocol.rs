@@ -54,6 +54,8 @@ pub(crate) struct State {
     owned: bool,
     waiting: BTreeMap<(About, u64), Waker>,
     next_place: u64,
+    /// How many steps have events that no receiver has yet: they are sent without the lock.
+    reporting: usize,
 }
 
 /// The state of the one task that reads the list.
@@ -129,6 +131,7 @@ impl SharedProtocol {
             owned: true,
             waiting: BTreeMap::new(),
             next_place: 0,
+            reporting: 0,
         };
         Self { clock: Clock::start(), state: Mutex::new(state) }
     }
@@ -163,11 +166,22 @@ impl SharedProtocol {
                 Effect::Seen { .. } | Effect::Confirmed(_) | Effect::DayRenamed { .. } => {}
             }
         }
+        state.reporting += usize::from(!reports.is_empty());
         state.take(About::Change, &mut woken);
         let starts_poller = state.rouse(&mut woken);
         drop(state);
         woken.into_iter().for_each(Waker::wake);
         (result, Aftermath { reports, starts_poller })
+    }
+
+    /// Notes that the events of a step were sent, and wakes those who wait for that.
+    pub(crate) fn reported(&self) {
+        let mut woken = Vec::new();
+        let mut state = self.state.lock();
+        state.reporting -= 1;
+        state.take(About::Change, &mut woken);
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
     }
 
     /// Returns the poller's next action; `day_left` returns how much of the trading day is left.
@@ -304,6 +318,11 @@ impl State {
         while let Some((&place, _)) = self.waiting.range((about, 0)..=(about, u64::MAX)).next() {
             woken.extend(self.waiting.remove(&place));
         }
+    }
+
+    /// True if the events of all steps were sent.
+    pub(crate) fn has_reported(&self) -> bool {
+        self.reporting == 0
     }
 
     /// True if no order is in flight or in doubt, and none may leave or leave again for a caller that waits.
