@@ -1,41 +1,22 @@
 //! On the day after, no list can show an order in doubt any more: each row says so, and what to do.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 use steadfast::{
-    OrderRequest,
     dedup::{
-        AttemptNo, IntentNo, Session, Settings, TradingDay,
+        IntentNo, Settings, TradingDay,
         journal::{Entry, FileJournal, Journal, Record},
     },
-    ext::{Account, IntentId},
+    ext::Account,
 };
 
 use crate::{
     files::{orders, said},
+    journals::left_in_doubt,
     own_gateway::{OwnGateway, placed},
 };
 
-/// Writes the journal of a run that was killed before its orders were answered, some days ago.
-async fn left_in_doubt(gateway: &OwnGateway, path: &str, sent: &[(Option<&str>, i64)]) {
-    let journal = FileJournal::open(path).unwrap();
-    for (number, (name, days_ago)) in (0..).zip(sent) {
-        let order = OrderRequest::from_fields([
-            ("symId", "EQT_INFY_EQ_NSE"),
-            ("qty", "1"),
-            ("side", "buy"),
-            ("type", "market"),
-            ("product", "intraday"),
-            ("validity", "day"),
-        ]);
-        let attempt = AttemptNo { intent: IntentNo(number), index: 0 };
-        let day = TradingDay(Settings::default().today().0 - days_ago);
-        let (session, name) = (Session::default(), name.map(IntentId::new));
-        let record = Record::Begun { attempt, session, day, name, order: Arc::new(order.unwrap()) };
-        let account = Account::new(gateway.base_url.clone());
-        journal.append_durably(Entry { account, record }).await.unwrap();
-    }
+fn days_ago(days: i64) -> TradingDay {
+    TradingDay(Settings::default().today().0 - days)
 }
 
 /// Regression: `orders verify` said `epoch_changed`, after a promise to look for 105 s, and read no list.
@@ -43,7 +24,7 @@ async fn left_in_doubt(gateway: &OwnGateway, path: &str, sent: &[(Option<&str>, 
 async fn c03_an_order_of_an_earlier_day_names_why_no_list_helps_and_its_ruling() {
     let (gateway, file) = (OwnGateway::serve(|_| placed("26", "Order placed")).await, orders(1));
     let journal = file.beside("orders.csv.journal");
-    left_in_doubt(&gateway, &journal, &[(Some("line-2"), 1), (None, 4)]).await;
+    left_in_doubt(&gateway, &journal, &[(Some("line-2"), days_ago(1)), (None, days_ago(4))]).await;
     for verb in ["unresolved", "verify"] {
         let args = ["orders", verb, "--journal", &journal];
         let output = gateway.command(&args).output().await.unwrap();
@@ -71,7 +52,7 @@ async fn c03_an_order_of_an_earlier_day_names_why_no_list_helps_and_its_ruling()
 async fn c03_an_order_of_today_names_what_looks_for_it() {
     let (gateway, file) = (OwnGateway::serve(|_| placed("26", "Order placed")).await, orders(1));
     let journal = file.beside("orders.csv.journal");
-    left_in_doubt(&gateway, &journal, &[(Some("line-2"), 0)]).await;
+    left_in_doubt(&gateway, &journal, &[(Some("line-2"), days_ago(0))]).await;
     let record = |reason: &str| Record::Unresolved {
         intent: IntentNo(0),
         reason: reason.to_owned(),

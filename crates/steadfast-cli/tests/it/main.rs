@@ -13,6 +13,7 @@ mod events;
 mod files;
 mod identifiers;
 mod interruption;
+mod journals;
 mod leaks;
 mod lock_out;
 mod login;

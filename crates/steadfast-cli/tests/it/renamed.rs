@@ -1,19 +1,13 @@
 //! O7: a file of orders under another name is not placed a second time.
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{fs, time::Duration};
 
-use steadfast::{
-    OrderRequest,
-    dedup::{
-        AttemptNo, IntentNo, Session, Settings, TradingDay,
-        journal::{Entry, FileJournal, Journal, Record},
-    },
-    ext::{Account, IntentId},
-};
+use steadfast::dedup::{Settings, TradingDay};
 use steadfast_call::WallClock;
 
 use crate::{
     files::{orders, said},
+    journals::left_in_doubt,
     own_gateway::{OwnGateway, placed},
 };
 
@@ -171,24 +165,7 @@ async fn o07_the_advice_for_another_days_journal_leads_on() {
     for moved in [&["", ".lock"][..], &["", "", ".lock"]] {
         let (file, before) = (orders(1), gateway.orders().len());
         let journal = file.beside("orders.csv.journal");
-        let fields = [
-            ("symId", "EQT_INFY_EQ_NSE"),
-            ("qty", "1"),
-            ("side", "buy"),
-            ("type", "market"),
-            ("product", "intraday"),
-            ("validity", "day"),
-        ];
-        let record = Record::Begun {
-            attempt: AttemptNo { intent: IntentNo(0), index: 0 },
-            session: Session::default(),
-            day: TradingDay(1),
-            name: Some(IntentId::new("line-2")),
-            order: Arc::new(OrderRequest::from_fields(fields).unwrap()),
-        };
-        let kept = FileJournal::open(&journal).unwrap();
-        kept.append_durably(Entry { account: Account::new(&*gateway.base_url), record }).await.unwrap();
-        drop(kept);
+        left_in_doubt(&gateway, &journal, &[(Some("line-2"), TradingDay(1))]).await;
         let run = async || {
             let output = gateway.command(&["replay", file.path(), "--yes"]).output().await.unwrap();
             (output.status.code(), said(&output).1)
