@@ -7,7 +7,8 @@
 use crate::{
     numbers::IntentNo,
     protocol::{
-        event::Effect, fresh::Fresh, intent::Intent, key::Key, matcher, order_protocol::OrderProtocol,
+        event::Effect, intent::Intent, key::Key, listed_orders::fresh::Fresh, matcher,
+        order_protocol::OrderProtocol,
     },
     settings::policy::AccountMode,
 };
@@ -34,7 +35,8 @@ impl OrderProtocol {
 
     /// Reports refused orders that a list shows without their key. Those with a key are reported with the others.
     pub(crate) fn report_vague(&mut self, out: &mut Vec<Effect>) {
-        let unreported: Vec<Fresh> = self.listed.vague().filter(|fresh| !fresh.flagged).cloned().collect();
+        let unreported: Vec<Fresh> =
+            self.listed.unowned.vague().filter(|fresh| !fresh.flagged).cloned().collect();
         for fresh in unreported {
             let owner =
                 self.keys.iter().find_map(|(key, _)| Some((key.clone(), self.alike_owner(key, &fresh)?)));

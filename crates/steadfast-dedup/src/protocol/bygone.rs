@@ -14,11 +14,11 @@ use crate::{
         attempt::Attempt,
         event::{Effect, OrderEvent},
         intent::{Finding, Intent},
+        listed_orders::session_list::SessionList,
         order_protocol::OrderProtocol,
         reads::ReadStart,
         resolution::Reason,
         schedule,
-        session_list::SessionList,
     },
     settings::policy::OrdersScope,
 };
@@ -41,7 +41,7 @@ impl OrderProtocol {
         let next = |session| {
             let look = self.watches.own_look(session);
             // Until the session was over, its lists were read anyway.
-            let before = self.listed.session(session).and_then(SessionList::complete_at);
+            let before = self.listed.lists.session(session).and_then(SessionList::complete_at);
             let last = look.last.or(before.map(|at| at.saturating_sub(self.time.slept())));
             let due = |since: Duration| {
                 let late = schedule::late_look(since.saturating_add(self.settings.lateness));

@@ -8,7 +8,7 @@ use std::{cell::LazyCell, collections::BTreeMap};
 use crate::{
     numbers::IntentNo,
     protocol::{
-        attempt::Attempt, fresh::Fresh, intent::Intent, key::Key, keys::KeyIntents, matcher,
+        attempt::Attempt, intent::Intent, key::Key, keys::KeyIntents, listed_orders::fresh::Fresh, matcher,
         order_protocol::OrderProtocol, resolution::Reason,
     },
     settings::policy::{AccountMode, OrdersScope},
@@ -17,7 +17,7 @@ use crate::{
 impl OrderProtocol {
     /// Returns orders without an owner that match only this intent of ours exactly and appeared after its send.
     pub(crate) fn intent_strict<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
-        let strict = self.listed.strict(intent.key(), intent.order());
+        let strict = self.listed.unowned.strict(intent.key(), intent.order());
         strict.filter(|fresh| self.is_strict(intent, fresh))
     }
 
@@ -31,7 +31,7 @@ impl OrderProtocol {
             }
             asked
         });
-        self.listed.fresh(intent.key()).filter(move |fresh| {
+        self.listed.unowned.of(intent.key()).filter(move |fresh| {
             intent.could_own(fresh.first_seen)
                 && !fresh.late
                 && matcher::loose(&fresh.record, intent.order())
@@ -54,7 +54,7 @@ impl OrderProtocol {
         let matters = sent.is_some()
             && self.settings.account_mode == AccountMode::Exclusive
             && !self.listed.recognises(&intent.order().sym_id().folded());
-        let (strangers, more) = self.listed.strange(sent.unwrap_or_default());
+        let (strangers, more) = self.listed.unowned.strange(sent.unwrap_or_default());
         (strangers.filter(move |_| matters), more && matters)
     }
 
@@ -72,7 +72,7 @@ impl OrderProtocol {
 
     /// True if more orders are listed than are kept, and one of those could be the intent's.
     pub(crate) fn is_crowded(&self, intent: &Intent) -> bool {
-        intent.first_sent().is_some_and(|sent| self.listed.is_crowded(intent.key(), sent.seq, None))
+        intent.first_sent().is_some_and(|sent| self.listed.unowned.is_crowded(intent.key(), sent.seq, None))
     }
 
     /// Returns orders like the intent's that answers gave to other intents, which had asked for something else.
@@ -81,7 +81,7 @@ impl OrderProtocol {
     fn disputed<'a>(&'a self, intent: &'a Intent) -> (impl Iterator<Item = &'a Fresh> + 'a, bool) {
         let sent = intent.first_left().map(|sent| sent.seq);
         let matters = sent.is_some();
-        let (disputed, more) = self.listed.disputed(sent.unwrap_or_default());
+        let (disputed, more) = self.listed.disputed.since(sent.unwrap_or_default());
         (disputed.filter(move |fresh| matters && self.may_be_its_dispute(intent, fresh)), more && matters)
     }
 
@@ -160,7 +160,7 @@ impl OrderProtocol {
 
     /// True if an answer that is still awaited may say which of two orders a record shows.
     pub(crate) fn may_be_told_apart(&self, intent: &Intent) -> bool {
-        let shared = self.listed.strict(intent.key(), intent.order()).filter(|fresh| {
+        let shared = self.listed.unowned.strict(intent.key(), intent.order()).filter(|fresh| {
             intent.could_own(fresh.first_seen) && !fresh.late && self.is_contested(intent, fresh)
         });
         let mut shared = shared.map(|fresh| fresh.first_seen);

@@ -14,10 +14,10 @@ use crate::{
         attempt::{Attempt, Never},
         doubt::Fault,
         event::Effect,
-        fresh::Fresh,
         intent::{Finding, Intent},
         key::Key,
         keys::KeyIntents,
+        listed_orders::fresh::Fresh,
         matcher,
         order_protocol::OrderProtocol,
         resolution::{Reason, Unresolved},
@@ -240,8 +240,8 @@ impl OrderProtocol {
     /// one.
     fn may_own_an_older(&self, intent: &Intent, fresh: &Fresh) -> bool {
         let sent = intent.first_sent().map(|sent| sent.seq).unwrap_or_default();
-        self.listed.is_crowded(intent.key(), sent, Some(fresh.first_seen))
-            || self.listed.awaits_recalled(intent.key(), sent, fresh.first_seen)
+        self.listed.unowned.is_crowded(intent.key(), sent, Some(fresh.first_seen))
+            || self.listed.withdrawn.awaits_recalled(intent.key(), sent, fresh.first_seen)
             || self.near(intent).any(|older| older.first_seen < fresh.first_seen)
     }
 

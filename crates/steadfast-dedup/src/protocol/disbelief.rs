@@ -17,9 +17,9 @@ use crate::{
     numbers::{AttemptNo, IntentNo, Session},
     protocol::{
         event::{Answer, Effect, OrderEvent},
-        fresh::Fresh,
         intent::{Finding, Intent},
         key::Key,
+        listed_orders::fresh::Fresh,
         matcher,
         order_protocol::OrderProtocol,
         reads::ReadStart,
@@ -129,7 +129,7 @@ impl OrderProtocol {
         // After this, lists of that session are not waited for any more.
         let settled = old(self.settings.gateway_timeout.saturating_add(self.settings.lateness));
         let mut keys = Vec::new();
-        for (at, order_id, told_in) in self.listed.unlisted_before(beyond) {
+        for (at, order_id, told_in) in self.listed.awaited.unlisted_before(beyond) {
             let owner = self.listed.owner(&order_id);
             // After a restart the token is often another one. Its list counts if it shows orders of the former one.
             let is_its = told_in == session || self.listed.shows_some_of(told_in, session);
@@ -165,15 +165,16 @@ impl OrderProtocol {
 
     /// Gives orders that lists show after all back to the intents whose answers named them.
     pub(crate) fn believe_again(&mut self, key: &Key, out: &mut Vec<Effect>) {
-        if !self.listed.has_unshown() {
+        if !self.listed.withdrawn.has_unshown() {
             return;
         }
         let shown = |(number, intent): (IntentNo, &Intent)| {
             let order_id = self
                 .listed
+                .withdrawn
                 .unshown(number)
                 .filter(|_| intent.is_open() && intent.day() == self.time.day())?;
-            let mut strict = self.listed.strict(key, intent.order());
+            let mut strict = self.listed.unowned.strict(key, intent.order());
             let fresh =
                 strict.find(|fresh| fresh.order_id == *order_id && intent.could_own(fresh.first_seen))?;
             (!self.may_be_answered_yet(key, number, fresh.first_seen)).then(|| (number, order_id.clone()))
@@ -188,12 +189,12 @@ impl OrderProtocol {
     pub(crate) fn awaits_its_own(&self, number: IntentNo, intent: &Intent, fresh: &Fresh) -> bool {
         let is_its = |(other, it): (IntentNo, &Intent)| {
             other != number
-                && self.listed.unshown(other).is_none()
+                && self.listed.withdrawn.unshown(other).is_none()
                 && it.could_own(fresh.first_seen)
                 && matcher::strict(&fresh.record, it.order())
         };
         let key = intent.key();
-        self.listed.unshown(number).is_some()
+        self.listed.withdrawn.unshown(number).is_some()
             && (self.is_blocked(key) || self.live_of(key).chain(self.dead_of(key)).any(is_its))
     }
 
@@ -201,13 +202,13 @@ impl OrderProtocol {
     fn must_be_listed(&self, intent: &Intent) -> bool {
         let order = intent.order();
         let rests = order.order_type() != OrderType::Market && order.validity() != Validity::Ioc;
-        rests || self.listed.shows_ended()
+        rests || self.listed.lists.shows_ended()
     }
 
     /// True while the list must be read for acknowledged orders that it has not shown.
     pub(crate) fn awaits_audit(&self) -> bool {
         self.settings.list_shows == ListShows::Everything
-            && self.listed.unlisted_from(Duration::ZERO).is_some()
+            && self.listed.awaited.unlisted_from(Duration::ZERO).is_some()
     }
 
     /// Returns when the list is read for them next, if it was last read at `last`.
@@ -219,8 +220,9 @@ impl OrderProtocol {
         let first = if self.reads.last_pace().listless {
             Some(schedule::next_try(last.unwrap_or_default()))
         } else {
-            let overdue = self.listed.unlisted_from(Duration::ZERO).is_some_and(|since| since < beyond);
-            schedule::next_audit(overdue, self.listed.unlisted_from(beyond), last, lateness)
+            let overdue =
+                self.listed.awaited.unlisted_from(Duration::ZERO).is_some_and(|since| since < beyond);
+            schedule::next_audit(overdue, self.listed.awaited.unlisted_from(beyond), last, lateness)
         };
         first.into_iter().chain(self.second_audit(last)).min()
     }

@@ -16,10 +16,9 @@ use crate::{
     numbers::IntentNo,
     protocol::{
         event::{Effect, OrderEvent},
-        fresh::Fresh,
         intent::Intent,
         key::Key,
-        listed_orders::Unconfirmed,
+        listed_orders::{confirming::Unconfirmed, fresh::Fresh},
         matcher,
         order_protocol::OrderProtocol,
     },
@@ -50,7 +49,7 @@ pub(crate) enum Outlook {
 impl OrderProtocol {
     /// Reports what was held back, because no later list may show more.
     pub(crate) fn tell_held_back(&mut self, out: &mut Vec<Effect>) {
-        for key in self.listed.fresh_keys() {
+        for key in self.listed.unowned.keys() {
             self.sweep_for(Outlook::NoMoreLists, &key, out);
         }
     }
@@ -99,7 +98,7 @@ impl OrderProtocol {
     /// Returns the acknowledged orders of the day before that a listed order may be: lists may hold them for some time,
     /// and the first valid list of the day shows them however late it is read.
     fn may_be_yesterdays(&self, key: &Key, fresh: &Fresh) -> Vec<IntentNo> {
-        if !self.may_list_yesterdays() && !self.listed.is_of_the_first_list(fresh) {
+        if !self.may_list_yesterdays() && !self.listed.lists.is_of_the_first(fresh) {
             return Vec::new();
         }
         let may_be = |number: &IntentNo| {
@@ -111,7 +110,7 @@ impl OrderProtocol {
                     && is_of_its_quantity(&fresh.record, intent.order())
             })
         };
-        self.listed.unshown_yesterday().filter(may_be).collect()
+        self.listed.yesterday.unshown().filter(may_be).collect()
     }
 
     /// True if a listed order is one too many beside another order of ours, and cannot be this one's: its quantity
@@ -165,7 +164,7 @@ impl OrderProtocol {
     ) {
         let Some(intent) = self.intents.get(&number) else { return };
         let Some(order_id) = intent.order_id() else { return };
-        if self.listed.note_unconfirmed(order_id, candidates) {
+        if self.listed.awaited.note_unconfirmed(order_id, candidates) {
             out.push(Effect::Report(OrderEvent::AckUnconfirmed {
                 intent: number,
                 name: intent.name().cloned(),

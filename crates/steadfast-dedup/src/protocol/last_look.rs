@@ -67,7 +67,7 @@ impl OrderProtocol {
         if !self.awaits_audit() {
             return;
         }
-        for (at, order_id, told_in) in self.listed.unlisted_before(Duration::MAX) {
+        for (at, order_id, told_in) in self.listed.awaited.unlisted_before(Duration::MAX) {
             // Lists that can be read do not show another session's orders, and say nothing of them.
             let is_others = last.has_list() && self.sessions.current() != Some(told_in);
             if at > last.since() || is_others {
@@ -88,7 +88,7 @@ impl OrderProtocol {
         let young = at.checked_sub(told_by).unwrap_or_default();
         let mut missed = self.listed.missed_before(Duration::MAX).peekable();
         // Without a list, all that is known is that none of them was shown.
-        let awaits = !listed || missed.peek().is_some() || self.listed.unlisted_from(young).is_some();
+        let awaits = !listed || missed.peek().is_some() || self.listed.awaited.unlisted_from(young).is_some();
         let in_time = at < last.since().saturating_add(told_by);
         // The first list that lacks an order is always followed by another one.
         awaits && (in_time || missed.any(|missed| missed == at))

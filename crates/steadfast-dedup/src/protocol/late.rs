@@ -12,10 +12,10 @@ use crate::{
     numbers::{IntentNo, LogicalTime, Session},
     protocol::{
         event::{Effect, OrderEvent},
-        fresh::Fresh,
         held_back::{Outlook, Surplus},
         intent::{Finding, Intent},
         key::Key,
+        listed_orders::fresh::Fresh,
         matcher,
         order_protocol::OrderProtocol,
         resolution::{Reason, Unresolved},
@@ -31,7 +31,7 @@ impl OrderProtocol {
 
     pub(crate) fn sweep_for(&mut self, outlook: Outlook, key: &Key, out: &mut Vec<Effect>) {
         let unreported = |fresh: &&Fresh| !fresh.flagged;
-        let mut left: VecDeque<Fresh> = self.listed.fresh(key).filter(unreported).cloned().collect();
+        let mut left: VecDeque<Fresh> = self.listed.unowned.of(key).filter(unreported).cloned().collect();
         let (mut kept, mut may_be) = (BTreeSet::new(), BTreeMap::<_, Vec<_>>::new());
         while let Some(fresh) = left.pop_front() {
             let Some((number, surplus)) = self.judge_late(outlook, key, &fresh) else { continue };
@@ -42,7 +42,7 @@ impl OrderProtocol {
                     self.report_late(key, number, &fresh, out);
                     if self.listed.owner(&fresh.order_id) == Some(number) {
                         self.listed.unflag_all(&candidates);
-                        let others = self.listed.fresh(key).filter(unreported);
+                        let others = self.listed.unowned.of(key).filter(unreported);
                         left.extend(others.filter(|it| candidates.contains(&it.order_id)).cloned());
                     }
                 }
@@ -63,15 +63,15 @@ impl OrderProtocol {
         }
         self.tell_may_be(may_be, out);
         let firsts: Vec<LogicalTime> = self.waiting_sends(key).collect();
-        self.listed.prune(key, |fresh| {
+        self.listed.unowned.prune(key, |fresh| {
             kept.contains(&fresh.order_id) || firsts.iter().any(|&sent| sent < fresh.first_seen)
         });
-        self.listed.prune_crowd(Some(key), |seen| firsts.iter().any(|&sent| sent < seen));
-        if self.listed.has_vague() {
+        self.listed.unowned.prune_crowd(Some(key), |seen| firsts.iter().any(|&sent| sent < seen));
+        if self.listed.unowned.has_vague() {
             let all: Vec<LogicalTime> =
                 self.keys.iter().flat_map(|(key, _)| self.waiting_sends(key)).collect();
-            self.listed.prune_vague(|fresh| all.iter().any(|&sent| sent < fresh.first_seen));
-            self.listed.prune_crowd(None, |seen| all.iter().any(|&sent| sent < seen));
+            self.listed.unowned.prune_vague(|fresh| all.iter().any(|&sent| sent < fresh.first_seen));
+            self.listed.unowned.prune_crowd(None, |seen| all.iter().any(|&sent| sent < seen));
         }
     }
 
@@ -166,11 +166,11 @@ impl OrderProtocol {
                 .or_else(|| self.absent_owner(&key, fresh, matcher::strict))?;
             Some((owner, fresh.order_id.clone()))
         };
-        let owned: Vec<_> = self.listed.unreported_disputes().filter_map(owned).collect();
+        let owned: Vec<_> = self.listed.disputed.unreported().filter_map(owned).collect();
         for (number, order_id) in owned {
             let Some(intent) = self.intents.get(&number) else { continue };
             let (name, kept, shown) = (intent.name().cloned(), None, order_id.to_string());
-            self.listed.report_dispute(&order_id);
+            self.listed.disputed.report(&order_id);
             self.listed.flag(&order_id);
             out.push(Effect::Report(match intent.was_told_refused() {
                 true => OrderEvent::RefusedButPlaced { intent: number, name, order_id: shown, kept },

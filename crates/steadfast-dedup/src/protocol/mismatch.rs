@@ -24,10 +24,10 @@ use crate::{
     protocol::{
         event::{Effect, OrderEvent},
         fidelity::{Mismatch, Shows},
-        fresh::Fresh,
         held_back::is_excess_of,
         intent::{Finding, Intent},
         key::Key,
+        listed_orders::fresh::Fresh,
         matcher,
         order_protocol::OrderProtocol,
     },
@@ -127,7 +127,7 @@ impl OrderProtocol {
                 && self.is_left_over(intent);
             proved.then(|| (fresh.order_id.clone(), owner))
         };
-        self.listed.disputes().filter_map(is_one).collect()
+        self.listed.disputed.iter().filter_map(is_one).collect()
     }
 
     /// True if a record shows another order by its side or instrument.

@@ -173,7 +173,7 @@ impl OrderProtocol {
 
     pub(crate) fn open_keys(&self) -> BTreeSet<Key> {
         let open = self.open_intents().map(|(_, intent)| intent.key().clone());
-        open.chain(self.listed.fresh_keys()).collect()
+        open.chain(self.listed.unowned.keys()).collect()
     }
 }
 

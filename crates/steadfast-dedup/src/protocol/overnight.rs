@@ -12,10 +12,10 @@ use crate::{
     numbers::{IntentNo, LogicalTime, TradingDay},
     protocol::{
         event::Effect,
-        fresh::Fresh,
         intent::{Finding, Intent},
         key::Key,
         keys::KeyIntents,
+        listed_orders::fresh::Fresh,
         matcher,
         order_protocol::OrderProtocol,
         reads::ReadStart,
@@ -55,7 +55,7 @@ impl OrderProtocol {
             self.keys.iter().flat_map(|(_, key)| key.blockers().iter().copied()).collect();
         for number in barring {
             let Some(intent) = self.intents.get(&number) else { continue };
-            let shown = self.listed.fresh(intent.key()).any(|fresh| {
+            let shown = self.listed.unowned.of(intent.key()).any(|fresh| {
                 intent.could_own(fresh.first_seen) && matcher::loose(&fresh.record, intent.order())
             });
             let shown = shown || self.is_crowded(intent);
@@ -83,7 +83,7 @@ impl OrderProtocol {
         (intent.is_block() || intent.finding() == Some(&Finding::Refused) || intent.was_told_absent())
             && intent.day() != self.time.day()
             && self.watches.is_watched(number)
-            && !self.listed.was_owned_yesterday(&fresh.order_id)
+            && !self.listed.yesterday.owned(&fresh.order_id)
     }
 
     /// True if a list may still hold orders of yesterday.

@@ -22,7 +22,8 @@ impl OrderProtocol {
         if self.baseline_again().is_some_and(|at| at <= now) {
             return true;
         }
-        let Some(session) = self.sessions.current().and_then(|session| self.listed.session(session)) else {
+        let Some(session) = self.sessions.current().and_then(|session| self.listed.lists.session(session))
+        else {
             return self.reads.baseline() == BaselineRead::Unknown;
         };
         if !session.is_asked() {

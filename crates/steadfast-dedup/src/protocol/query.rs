@@ -10,9 +10,9 @@ use crate::{
         event::OrderEvent,
         intent::{Finding, Intent, Phase},
         key::Key,
+        listed_orders::session_list::SessionList,
         order_protocol::OrderProtocol,
         resolution::Verdict,
-        session_list::SessionList,
         tally::Tally,
         trace::Step,
     },
@@ -59,7 +59,7 @@ impl OrderProtocol {
     /// True if the session's list is unknown, and its read was not asked for yet or is still awaited.
     #[must_use]
     pub fn is_new(&self, session: Session) -> bool {
-        let list = self.listed.session(self.scoped(session));
+        let list = self.listed.lists.session(self.scoped(session));
         list.is_none_or(|list| !list.has_baseline() && (!list.is_asked() || self.awaits_baseline()))
     }
 
@@ -128,7 +128,7 @@ impl OrderProtocol {
 
     /// True if this process has read a whole list of today in its current session.
     pub(crate) fn knows_list(&self) -> bool {
-        let known = self.sessions.current().and_then(|session| self.listed.session(session));
+        let known = self.sessions.current().and_then(|session| self.listed.lists.session(session));
         known.is_some_and(SessionList::has_baseline)
     }
 

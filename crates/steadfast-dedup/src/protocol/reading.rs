@@ -13,12 +13,13 @@ use crate::{
         intent::Finding,
         key::Key,
         keys::KeyIntents,
-        listed_orders::{Keep, ListCheck, News, Source},
+        listed_orders::{
+            list_check::ListCheck, lists::Source, session_list::SessionList, taking::News, unowned::Keep,
+        },
         matcher,
         order_protocol::OrderProtocol,
         read_fault::ReadFault,
         reads::{ReadStart, Taken},
-        session_list::SessionList,
         wake::Purpose,
     },
     settings::policy::AccountMode,
@@ -37,13 +38,13 @@ impl OrderProtocol {
         if purpose != Purpose::OwnSession {
             self.sessions.enter(session);
         }
-        self.listed.meet(session).ask();
+        self.listed.lists.meet(session).ask();
     }
 
     pub(crate) fn meet(&mut self, session: Session) {
         let session = self.scoped(session);
         self.sessions.enter(session);
-        self.listed.meet(session);
+        self.listed.lists.meet(session);
     }
 
     // The lost list was the only one that could show some orders absent. Judge those by other sessions' lists now.
@@ -169,7 +170,7 @@ impl OrderProtocol {
             Some(start) if !self.rules.seen_at_completion => start.seq,
             _ => completed,
         };
-        let first = self.listed.session(session).is_none_or(|list| !list.has_baseline());
+        let first = self.listed.lists.session(session).is_none_or(|list| !list.has_baseline());
         let (order_ids, taken) = self.take_some(started, taken, records, out);
         if taken.too_long {
             self.note_fault(Fault::Unusable);
@@ -191,11 +192,11 @@ impl OrderProtocol {
             out.push(Effect::Seen { session, order_ids, complete });
         }
         if let Some(start) = started {
-            let is_whole = self.listed.session(session).is_none_or(SessionList::is_monotone);
+            let is_whole = self.listed.lists.session(session).is_none_or(SessionList::is_monotone);
             self.audit(start, session, is_whole, out);
         }
         if let Some(start) = started {
-            self.listed.end_recalls(start.seq, start.at);
+            self.listed.withdrawn.end_recalls(start.seq, start.at);
         }
         // Do this before identifiers lose their owners: there may be no later list that shows them.
         self.report_disputed(out);
@@ -205,7 +206,7 @@ impl OrderProtocol {
             self.resolve(&key, out);
         }
         // A list that lacks an old order still shows the new ones.
-        Some(complete || self.listed.session(session).is_some_and(|list| !list.is_monotone()))
+        Some(complete || self.listed.lists.session(session).is_some_and(|list| !list.is_monotone()))
     }
 
     /// Takes in a list that the caller read: what it holds counts, what it lacks does not.
@@ -239,7 +240,7 @@ impl OrderProtocol {
         out: &mut Vec<Effect>,
     ) -> Vec<Arc<str>> {
         if self.may_list_yesterdays() {
-            self.listed.list_overnight(&records);
+            self.listed.yesterday.list(&records);
         }
         let keys = &self.keys;
         let is_known = |key: &Key| keys.get(key).is_some_and(KeyIntents::may_be_listed);
@@ -288,7 +289,7 @@ impl OrderProtocol {
             ListCheck::Gone(order_id) => {
                 self.tally.fail_list();
                 self.suspect_resends(session, out);
-                if self.listed.meet(session).lose_order() {
+                if self.listed.lists.meet(session).lose_order() {
                     let order_id = order_id.to_string();
                     out.push(Effect::Report(OrderEvent::ListNotMonotone { order_id }));
                 }
@@ -296,13 +297,13 @@ impl OrderProtocol {
                 return false;
             }
         }
-        let list = self.listed.meet(session);
+        let list = self.listed.lists.meet(session);
         if !list.is_monotone() {
             self.note_fault(Fault::NotMonotone);
             return false;
         }
         list.complete(start.aging);
-        self.listed.note_valid(seen);
+        self.listed.lists.note_valid(seen);
         self.confirm_refusals(session, start.at);
         let evidence = if self.rules.evidence_at_start { start.seq } else { completed };
         for number in self.open_numbers() {

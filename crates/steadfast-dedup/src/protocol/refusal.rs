@@ -19,10 +19,10 @@ use crate::{
     protocol::{
         attempt::{Attempt, Sent},
         event::{Answer, Effect},
-        fresh::Fresh,
         intent::{Check, Finding, Intent, Phase},
         key::Key,
         keys::KeyIntents,
+        listed_orders::fresh::Fresh,
         matcher,
         order_protocol::OrderProtocol,
         reads::ReadStart,

@@ -106,7 +106,7 @@ impl OrderProtocol {
         });
         let mut given =
             given.filter(|id| self.listed.first_seen(id).is_some_and(|seen| intent.could_own(seen)));
-        let mut late = self.listed.fresh(intent.key()).filter(|fresh| {
+        let mut late = self.listed.unowned.of(intent.key()).filter(|fresh| {
             fresh.late && intent.could_own(fresh.first_seen) && matcher::loose(&fresh.record, intent.order())
         });
         given.next().or_else(|| Some(&late.next()?.order_id))
@@ -134,7 +134,7 @@ impl OrderProtocol {
     /// True if a list was read since an intent was first sent.
     fn was_listed_since_sent(&self, number: IntentNo) -> bool {
         let sent = self.intents.get(&number).and_then(Intent::first_left);
-        sent.is_some_and(|sent| self.listed.has_list_since(sent.seq))
+        sent.is_some_and(|sent| self.listed.lists.has_one_since(sent.seq))
     }
 
     /// True if the list of this session may hide an order that was refused in another one. Lists that have shown another
@@ -150,6 +150,8 @@ impl OrderProtocol {
     /// True if more orders are listed than are kept, and one of those could be the intent's.
     fn is_hidden_by_others(&self, intent: &Intent) -> bool {
         self.has_more_strangers(intent)
-            || intent.first_left().is_some_and(|sent| self.listed.is_crowded(intent.key(), sent.seq, None))
+            || intent
+                .first_left()
+                .is_some_and(|sent| self.listed.unowned.is_crowded(intent.key(), sent.seq, None))
     }
 }

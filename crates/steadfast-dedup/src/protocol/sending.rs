@@ -12,7 +12,7 @@ use crate::{
         doubt::Doubt,
         event::{Answer, Effect, OrderEvent},
         intent::{Finding, Intent, Phase},
-        listed_orders::Claimed,
+        listed_orders::owning::Claimed,
         order_protocol::OrderProtocol,
         resolution::Reason,
     },
@@ -33,7 +33,7 @@ impl OrderProtocol {
         let begun = self.time.tick();
         let session = self.scoped(session);
         self.sessions.enter(session);
-        let list = self.listed.meet(session);
+        let list = self.listed.lists.meet(session);
         // A new session has its own list. Until that is known, orders in it may be old.
         if !list.is_asked() {
             list.ask();
@@ -56,7 +56,7 @@ impl OrderProtocol {
         let first = intent.first_sent().is_none();
         let Some(session) = intent.send(attempt.index, sent, midnight) else { return };
         if first {
-            let has_baseline = self.listed.session(session).is_some_and(|list| {
+            let has_baseline = self.listed.lists.session(session).is_some_and(|list| {
                 let fresh = |at| self.settings.is_fresh(at, intent.opened());
                 list.has_baseline() && list.complete_at().is_some_and(fresh)
             });
@@ -194,7 +194,7 @@ impl OrderProtocol {
         let claimed = if intent.day() == self.time.day() {
             self.listed.acknowledge(&order_id, attempt.intent, sent.seq, session, seen, self.time.now())
         } else {
-            self.listed.acknowledge_overnight(&order_id);
+            self.listed.yesterday.acknowledge(&order_id);
             Claimed::Clean
         };
         if claimed == Claimed::Conflict {

@@ -10,7 +10,7 @@ use tower_service::Service;
 
 use crate::{
     numbers::{ReadNo, Session},
-    protocol::{listed_orders::IDS, read_fault::ReadFault, wake::Purpose},
+    protocol::{listed_orders::entries::IDS, read_fault::ReadFault, wake::Purpose},
     tracker::{
         account::{Account, Starter},
         asker::{self, Asker},

@@ -20,17 +20,17 @@ pub(crate) struct Fresh {
 
 impl Fresh {
     /// Notes that it was reported.
-    pub(crate) fn flag(&mut self) {
+    pub(super) fn flag(&mut self) {
         self.flagged = true;
     }
 
     /// Lets it be reported again.
-    pub(crate) fn unflag(&mut self) {
+    pub(super) fn unflag(&mut self) {
         self.flagged = false;
     }
 
     /// Notes that it was reported as the order of a send taken for dead.
-    pub(crate) fn flag_late(&mut self) {
+    pub(super) fn flag_late(&mut self) {
         (self.flagged, self.late) = (true, true);
     }
 }

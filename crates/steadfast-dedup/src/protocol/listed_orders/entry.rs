@@ -1,0 +1,276 @@
+//! One listed or acknowledged order.
+
+use std::{sync::Arc, time::Duration};
+
+use steadfast_spec::OrderRecord;
+
+use crate::{
+    numbers::{IntentNo, LogicalTime, Session},
+    protocol::{
+        listed_orders::{
+            copies::{Copies, Doubled},
+            crowd::EntryNo,
+            fresh::Fresh,
+            session_list::SessionList,
+        },
+        matcher,
+    },
+};
+
+/// What lists and answers have told of one order on the day.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    number: EntryNo,
+    /// When a list that held it was complete, or its acknowledgement arrived; set once.
+    first_seen: LogicalTime,
+    owner: Option<IntentNo>,
+    /// The sessions that list it.
+    listed: Vec<Listed>,
+    acknowledged: Option<Acknowledged>,
+    comparison: Comparison,
+    /// Which of its legs were listed, one bit each; none if only its identifier is known.
+    legs: u16,
+    copies: Copies,
+    /// A list has shown it, perhaps in an earlier run or under another spelling.
+    shown: bool,
+    /// Answers gave it to more than one intent, or to one for which no list shows it. Answers that name it are not
+    /// believed.
+    contested: bool,
+    /// The intent that got it from an answer which was withdrawn.
+    told: Option<IntentNo>,
+    /// When the first list was read that should have shown it after its acknowledgement and did not.
+    missed: Option<Duration>,
+    /// As in [`Fresh`], which may be dropped meanwhile.
+    flagged: bool,
+    late: bool,
+    /// Whether it has an event of its own, and was not only named as a candidate.
+    reported: bool,
+}
+
+/// Since when a session lists an order, and the latest of its lists that did.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Listed {
+    session: Session,
+    pub(super) first: LogicalTime,
+    pub(super) last: LogicalTime,
+}
+
+/// In which session an order was acknowledged, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Acknowledged {
+    pub(super) session: Session,
+    pub(super) at: Duration,
+}
+
+/// Whether the order's record was compared with what its owner asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Comparison {
+    #[default]
+    Due,
+    /// With the record of this list of ours.
+    By(LogicalTime),
+    Over,
+}
+
+impl Entry {
+    pub(super) fn new(number: EntryNo, seen: LogicalTime) -> Self {
+        Self {
+            number,
+            first_seen: seen,
+            owner: None,
+            listed: Vec::new(),
+            acknowledged: None,
+            comparison: Comparison::default(),
+            legs: 0,
+            copies: Copies::default(),
+            shown: false,
+            contested: false,
+            told: None,
+            missed: None,
+            flagged: false,
+            reported: false,
+            late: false,
+        }
+    }
+
+    pub(super) fn number(&self) -> EntryNo {
+        self.number
+    }
+
+    pub(super) fn first_seen(&self) -> LogicalTime {
+        self.first_seen
+    }
+
+    pub(super) fn owner(&self) -> Option<IntentNo> {
+        self.owner
+    }
+
+    pub(super) fn own(&mut self, owner: IntentNo) {
+        self.owner = Some(owner);
+    }
+
+    /// Gives it to an intent, unless it has an owner.
+    pub(super) fn adopt(&mut self, owner: IntentNo) {
+        self.owner.get_or_insert(owner);
+    }
+
+    /// Notes that an answer gave it to an intent; returns the first answer that did.
+    pub(super) fn acknowledge(&mut self, owner: IntentNo, session: Session, at: Duration) -> Acknowledged {
+        self.owner = Some(owner);
+        *self.acknowledged.get_or_insert(Acknowledged { session, at })
+    }
+
+    pub(super) fn acknowledged(&self) -> Option<Acknowledged> {
+        self.acknowledged
+    }
+
+    /// True if answers that name it are not believed.
+    pub(super) fn is_contested(&self) -> bool {
+        self.contested
+    }
+
+    /// Takes it from the intent whose answer named it. The next list shows it as new.
+    pub(super) fn contest(&mut self) -> Option<IntentNo> {
+        self.contested = true;
+        let owner = self.owner.take();
+        if owner.is_some() {
+            (self.comparison, self.legs, self.told) = (Comparison::Due, 0, owner);
+        }
+        owner
+    }
+
+    /// True if an answer gave it to this intent and was withdrawn.
+    pub(super) fn was_told(&self, number: IntentNo) -> bool {
+        self.told == Some(number)
+    }
+
+    /// Notes that a list asked for at `at` should have shown it; returns when the first such list was asked for.
+    pub(super) fn miss(&mut self, at: Duration) -> Duration {
+        *self.missed.get_or_insert(at)
+    }
+
+    pub(super) fn missed(&self) -> Option<Duration> {
+        self.missed
+    }
+
+    /// Notes that a list of a session, read by the poller, held it.
+    pub(super) fn list(&mut self, its: &mut SessionList, session: Session, seen: LogicalTime) {
+        its.begin(seen);
+        match self.listed.iter_mut().find(|listed| listed.session == session) {
+            // Repeated in the same list.
+            Some(listed) if listed.last == seen => return,
+            Some(listed) => listed.last = seen,
+            None => {
+                self.listed.push(Listed { session, first: seen, last: seen });
+                its.count_first();
+            }
+        }
+        its.count_held();
+    }
+
+    /// Returns since when, and until when, lists of a session have shown it.
+    pub(super) fn listed_in(&self, session: Session) -> Option<&Listed> {
+        self.listed.iter().find(|listed| listed.session == session)
+    }
+
+    /// Notes that a list has shown it; true if none had before.
+    pub(super) fn show(&mut self) -> bool {
+        !std::mem::replace(&mut self.shown, true)
+    }
+
+    pub(super) fn is_shown(&self) -> bool {
+        self.shown
+    }
+
+    /// Counts a record under its identifier.
+    pub(super) fn note_copy(&mut self, doubled: &mut Doubled, record: &OrderRecord, seen: LogicalTime) {
+        doubled.note(&mut self.copies, record, seen);
+    }
+
+    /// True if this record in the list that was complete at `seen` is to be compared with its owner's order; `own` is
+    /// false for a caller's list, after which it is compared again.
+    pub(super) fn is_to_compare(&mut self, record: &OrderRecord, own: bool, seen: LogicalTime) -> bool {
+        let is_due = match self.comparison {
+            Comparison::Due => true,
+            // A list may hold it more than once, by its legs.
+            Comparison::By(list) => list == seen,
+            Comparison::Over => false,
+        };
+        if !is_due || matcher::is_exit_leg(record) {
+            return false;
+        }
+        if own {
+            self.comparison = Comparison::By(seen);
+        }
+        true
+    }
+
+    /// Notes that other records under its identifier are its legs.
+    pub(super) fn end_comparison(&mut self) {
+        self.comparison = Comparison::Over;
+    }
+
+    pub(super) fn has_compared(&self) -> bool {
+        self.comparison == Comparison::Over
+    }
+
+    /// True if no list has shown this leg of the order yet: legs may share an identifier.
+    pub(super) fn shows_another_leg(&mut self, record: &OrderRecord) -> bool {
+        let leg = 1 << matcher::leg(record);
+        let new = self.legs & leg == 0;
+        self.legs |= leg;
+        new
+    }
+
+    /// Lets the next list show this leg as new.
+    pub(super) fn show_leg_again(&mut self, record: &OrderRecord) {
+        self.legs &= !(1 << matcher::leg(record));
+    }
+
+    /// Lets the next list show all of its legs as new.
+    pub(super) fn show_again(&mut self) {
+        self.legs = 0;
+    }
+
+    pub(super) fn has_legs(&self) -> bool {
+        self.legs != 0
+    }
+
+    /// Returns what a record shows of it, for as long as it has no owner.
+    pub(super) fn fresh(&self, order_id: Arc<str>, record: OrderRecord, session: Session) -> Fresh {
+        let (flagged, late) = (self.flagged, self.late);
+        Fresh { order_id, first_seen: self.first_seen, record: Arc::new(record), session, flagged, late }
+    }
+
+    /// Notes that it was reported as a candidate.
+    pub(super) fn flag(&mut self) {
+        self.flagged = true;
+    }
+
+    /// Lets it be reported again.
+    pub(super) fn unflag(&mut self) {
+        self.flagged = false;
+    }
+
+    pub(super) fn is_flagged(&self) -> bool {
+        self.flagged
+    }
+
+    /// Notes that it was reported by an event of its own.
+    pub(super) fn report(&mut self) {
+        (self.flagged, self.reported) = (true, true);
+    }
+
+    pub(super) fn is_reported(&self) -> bool {
+        self.reported
+    }
+
+    /// Notes that it was reported as the order of a send taken for dead.
+    pub(super) fn flag_late(&mut self) {
+        (self.flagged, self.late) = (true, true);
+    }
+
+    pub(super) fn is_late(&self) -> bool {
+        self.late
+    }
+}

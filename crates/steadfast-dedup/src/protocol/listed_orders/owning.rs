@@ -1,0 +1,141 @@
+//! Decides which intent owns a listed or acknowledged order.
+
+use std::{sync::Arc, time::Duration};
+
+use steadfast_spec::OrderRecord;
+
+use crate::{
+    numbers::{IntentNo, LogicalTime, Session},
+    protocol::{
+        key::Key,
+        listed_orders::{ListedOrders, fresh::Fresh, withdrawn::Recalled},
+    },
+};
+
+/// The result of taking in an identifier that the service gave to an intent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Claimed {
+    Clean,
+    /// Another intent owns it, it was there before the send, or answers that name it are not believed.
+    Conflict,
+}
+
+impl ListedOrders {
+    /// Returns the intent that owns an order.
+    pub(crate) fn owner(&self, order_id: &str) -> Option<IntentNo> {
+        self.entries.owner(order_id)
+    }
+
+    /// Gives an order to an intent that found it in the list.
+    pub(crate) fn claim(&mut self, order_id: &str, owner: IntentNo) -> Option<Fresh> {
+        let entry = self.entries.get_mut(order_id)?;
+        debug_assert!(entry.owner().is_none(), "a claim is never revoked");
+        entry.own(owner);
+        self.withdrawn.forget_answer(owner);
+        self.withdrawn.forget_order(order_id);
+        let fresh = self.take_fresh(order_id)?;
+        self.entries.name(&fresh.order_id);
+        Some(fresh)
+    }
+
+    /// Gives an order to the intent whose answer named it.
+    pub(crate) fn acknowledge(
+        &mut self,
+        order_id: &Arc<str>,
+        owner: IntentNo,
+        sent: LogicalTime,
+        session: Session,
+        seen: LogicalTime,
+        at: Duration,
+    ) -> Claimed {
+        let entry = self.entries.meet(order_id, seen);
+        let others = entry.owner().is_some_and(|other| other != owner);
+        if others || entry.is_contested() || entry.first_seen() < sent {
+            return Claimed::Conflict;
+        }
+        let acknowledged = entry.acknowledge(owner, session, at);
+        if !entry.is_shown() {
+            self.awaited.await_any(order_id, acknowledged);
+        }
+        if entry.listed_in(acknowledged.session).is_none() {
+            self.awaited.await_its_own(order_id, acknowledged);
+        }
+        self.take_fresh(order_id);
+        self.entries.name(order_id);
+        Claimed::Clean
+    }
+
+    /// Gives an order to an intent on a user's word or that of the journal.
+    pub(crate) fn adopt(&mut self, order_id: &Arc<str>, owner: IntentNo, seen: LogicalTime) {
+        self.take_fresh(order_id);
+        self.entries.name(order_id);
+        self.entries.meet(order_id, seen).adopt(owner);
+    }
+
+    fn take_fresh(&mut self, order_id: &str) -> Option<Fresh> {
+        self.disputed.remove(order_id);
+        let entry = self.entries.get(order_id)?;
+        self.unowned.own(entry.first_seen(), entry.number());
+        // An order that no list has shown is not among them.
+        if entry.has_legs() { self.unowned.take(order_id) } else { None }
+    }
+
+    /// Notes that a list shows an acknowledged order with other fields than were ordered.
+    pub(crate) fn dispute(&mut self, record: &OrderRecord, session: Session) {
+        let Some((order_id, entry)) = self.entries.get_key_value(record.order_id.as_str()) else { return };
+        if self.disputed.holds(order_id) {
+            return;
+        }
+        self.disputed.add(Fresh {
+            order_id: order_id.clone(),
+            first_seen: entry.first_seen(),
+            record: Arc::new(record.clone()),
+            session,
+            // It may have been reported before an answer gave it to an intent.
+            flagged: entry.is_flagged(),
+            late: false,
+        });
+    }
+
+    /// Withdraws all answers that name this order; returns the intent that owned it by one.
+    ///
+    /// The next list that shows the order shows it as new. An intent that has claimed it from a list since keeps it.
+    pub(crate) fn contest(&mut self, order_id: &str) -> Option<IntentNo> {
+        let entry = self.entries.get_mut(order_id)?;
+        if entry.is_contested() {
+            self.withdrawn.forget_order(order_id);
+            return None;
+        }
+        let owner = entry.contest();
+        self.stop_awaiting(order_id);
+        owner
+    }
+
+    /// Does the same where the only objection is that no list shows it: if one does after all, its owner gets it
+    /// back.
+    pub(crate) fn contest_unshown(&mut self, order_id: &Arc<str>) {
+        if let Some(owner) = self.contest(order_id) {
+            self.withdrawn.await_unshown(owner, order_id.clone());
+        }
+    }
+
+    /// Waits for a list to show the order again. A list that lacks it counts if it starts after `since` and past the bound.
+    pub(crate) fn recall(&mut self, order_id: &Arc<str>, key: &Key, since: LogicalTime, lateness: Duration) {
+        let Some(entry) = self.entries.get(order_id).filter(|entry| entry.owner().is_none()) else { return };
+        let until = entry.acknowledged().map_or(Duration::ZERO, |its| its.at.saturating_add(lateness));
+        let (order_id, key, first_seen) = (order_id.clone(), key.clone(), entry.first_seen());
+        self.withdrawn.recall(Recalled { order_id, key, first_seen, since, until });
+    }
+
+    /// True if an answer gave the order to this intent and was withdrawn.
+    pub(crate) fn was_told(&self, order_id: &str, number: IntentNo) -> bool {
+        self.entries.get(order_id).is_some_and(|entry| entry.was_told(number))
+    }
+
+    /// Notes a user's word that an intent's order is not the one its answer named: no list has to show that one.
+    pub(crate) fn excuse(&mut self, number: IntentNo) {
+        self.withdrawn.forget_answer(number);
+        let entries = &self.entries;
+        self.awaited.excuse(|id| entries.get(id).is_some_and(|entry| entry.was_told(number)));
+    }
+}
