@@ -14,6 +14,7 @@ pub(crate) use self::{kept::Kept, repeats::ToldBefore};
 use crate::{
     clock::{seconds, wall},
     readable::{identifier, readable},
+    replay::line_of,
 };
 
 /// Number of events of each kind. A person has to look at each of them.
@@ -252,6 +253,20 @@ fn snake(kind: &str) -> String {
         text.push(c.to_ascii_lowercase());
     }
     text
+}
+
+impl Seen {
+    /// Returns true if both say the same of the same order, whenever that was.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Self { at: other.at, ..self.clone() } == *other
+    }
+
+    /// Names the row, if the event has one, and says what happened.
+    pub(crate) fn sentence(&self) -> String {
+        let row = self.name.as_deref().and_then(line_of);
+        let row = row.map_or_else(String::new, |line| format!("line {line}: "));
+        format!("{row}{}: {}", self.event.replace('_', " "), self.msg)
+    }
 }
 
 impl EventCounts {

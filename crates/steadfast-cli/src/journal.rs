@@ -15,7 +15,7 @@ use steadfast::{
     limit::Account,
 };
 
-use crate::exit::Failed;
+use crate::{events::Kept, exit::Failed};
 
 /// Appends `ending` to the name of `file`.
 pub(crate) fn beside(file: &Path, ending: &str) -> PathBuf {
@@ -108,6 +108,16 @@ pub(crate) fn with_source(error: &(dyn std::error::Error + 'static)) -> String {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
     }
+}
+
+/// Explains how to clear events.
+pub(crate) fn clearing(journal: &Path) -> String {
+    format!(
+        "look at each event's order in the service's order list, then `steadfast orders events --clear --journal {}`; until \
+         then the events stand in {}, and each run ends with exit code 6",
+        journal.display(),
+        Kept::beside(journal).path().display()
+    )
 }
 
 /// Explains how to rule on orders in doubt.

@@ -20,7 +20,7 @@ use crate::{
     account, client,
     events::{Contradicted, Kept, Seen, Told},
     exit::{Failed, print_note},
-    journal::{way_out, with_advice},
+    journal::{clearing, way_out, with_advice},
     readable::identifier,
     sends::Sends,
     stdout,
@@ -89,7 +89,7 @@ fn list(args: &Unresolved) -> Result<(), Failed> {
     };
     let kept = Kept::beside(&args.journal);
     let steps = NextSteps::of(&args.journal, Settings::default().today());
-    let listed = print(&doubtful, &standing(&kept)?, &kept, &steps, &args.journal, args.json);
+    let listed = print(&doubtful, &standing(&kept)?, &steps, &args.journal, args.json);
     // Readable orders are listed even if the journal may be incomplete.
     whole.and(listed)
 }
@@ -136,7 +136,7 @@ fn events(args: &Events) -> Result<(), Failed> {
     }
     let (unresolved, events) = (doubtful.map_or(0, |doubtful| doubtful.len()), standing(&kept)?);
     show(&events.iter().map(Row::of_event).collect::<Vec<_>>(), *json)?;
-    note_events(&events, &kept, journal);
+    note_events(&events, journal);
     if unresolved > 0 {
         print_note(format_args!("see `steadfast orders unresolved --journal {}`", journal.display()));
     }
@@ -146,15 +146,9 @@ fn events(args: &Events) -> Result<(), Failed> {
 }
 
 /// Prints what to do about events, if there are any.
-fn note_events(events: &[Seen], kept: &Kept, journal: &Path) {
+fn note_events(events: &[Seen], journal: &Path) {
     if !events.is_empty() {
-        print_note(format_args!(
-            "events {}: look at each in the service's order list, then `steadfast orders events --clear --journal {}`; they \
-             stand in {}",
-            events.len(),
-            journal.display(),
-            kept.path().display()
-        ));
+        print_note(format_args!("events {}: {}", events.len(), clearing(journal)));
     }
 }
 
@@ -203,13 +197,12 @@ async fn verify(args: Verify) -> Result<(), Failed> {
             Told::Elsewhere => {}
         }
     }
-    print(&orders, &standing(&kept)?, &kept, &steps, &journal, json)
+    print(&orders, &standing(&kept)?, &steps, &journal, json)
 }
 
 fn print(
     orders: &[RecoveredOrder],
     events: &[Seen],
-    kept: &Kept,
     steps: &NextSteps<'_>,
     journal: &Path,
     json: bool,
@@ -225,7 +218,7 @@ fn print(
     show(&rows, json)?;
     let unknown = rows.iter().filter(|row| row.next.is_some()).count();
     let refused = rows.iter().filter(|row| row.status == NOT_EXECUTED).count();
-    note_events(events, kept, journal);
+    note_events(events, journal);
     if unknown > 0 {
         print_note(way_out(journal));
     }

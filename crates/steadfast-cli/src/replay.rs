@@ -30,10 +30,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 pub(crate) use self::{
     args::Args,
+    name::line_of,
     result::{is_for_a_person, told},
 };
 use self::{
-    closing::{last_line, sum_up, where_kept},
+    closing::{last_line, sum_up, tell_events_before, where_kept},
     output::{Output, finish},
     ready::{Ready, prepare},
     run::{Replay, Stop},
@@ -42,6 +43,7 @@ use self::{
 use crate::{
     events::{Contradicted, EventCounts, Kept, ToldBefore},
     exit::{Failed, print_note},
+    journal::clearing,
     placement::{Hindrance, Tell},
     signal::Signals,
     stdout::{self, print_line},
@@ -63,7 +65,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
 }
 
 async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), Failed> {
-    let Ready { rows, target, service, again, before, begun, journal, results, out } = ready;
+    let Ready { rows, target, service, again, before, begun, events_before, journal, results, out } = ready;
     let is_rehearsal = service.arena.is_some();
     stdout::done(match (&journal, is_rehearsal) {
         (Some(journal), false) => format!("what was sent stands in the journal {}", journal.display()),
@@ -81,6 +83,7 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
         ends: OnceCell::new(),
         leftovers: 0,
         events: EventCounts::default(),
+        events_before,
         contradicted: Contradicted::default(),
         told_before: ToldBefore::default(),
         kept: journal.as_deref().map(Kept::beside),
@@ -105,11 +108,12 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
             unconfirmed_lines: replay.results.unconfirmed().collect(),
             not_looked_for_lines: replay.results.unlooked().to_vec(),
             events,
+            events_before: replay.events_before.len(),
             ground_truth,
         };
         print_line(serde_json::to_string(&output).map_err(Failed::error)?);
     }
-    let Replay { results, unwritten, stop, ended_by, leftovers, .. } = replay;
+    let Replay { results, unwritten, stop, ended_by, leftovers, events_before, .. } = replay;
     let hindrance = results.hindrances.first().copied();
     // What it still holds is written now, so that its failure is told below and not a second time in the end.
     drop(results);
@@ -122,7 +126,11 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
         print_note(format_args!("steadfast: results cannot be written: {error}; {kept}"));
     }
     sum_up(&counts, &events, (stop, ended_by), journal.as_deref());
-    let last = last_line(&counts, &events, leftovers);
+    tell_events_before(&events_before);
+    if let Some(journal) = journal.as_deref().filter(|_| events.sum() + events_before.len() > 0) {
+        print_note(clearing(journal));
+    }
+    let last = last_line(&counts, &events, events_before.len(), leftovers);
     if is_rehearsal {
         print_note(format_args!("in the own sandbox: {last}"));
         print_note("REHEARSAL: nothing was sent to the real service");
@@ -130,7 +138,14 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
         print_note(last);
     }
 
-    if counts.unresolved + counts.not_observed + counts.not_looked_for + leftovers + events.sum() > 0 {
+    if counts.unresolved
+        + counts.not_observed
+        + counts.not_looked_for
+        + leftovers
+        + events.sum()
+        + events_before.len()
+        > 0
+    {
         // An interrupted run must be checked as well.
         return Err(Failed::outcome_unknown());
     }

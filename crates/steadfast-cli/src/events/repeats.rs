@@ -21,7 +21,7 @@ impl ToldBefore {
             self.0.iter().rev().filter(|told| told.intent == seen.intent && told.name == seen.name);
         let is_repeat = of_order
             .take_while(|told| told.event == seen.event)
-            .any(|told| told.event != MISSED && is_same(told, seen));
+            .any(|told| told.event != MISSED && told.is_same(seen));
         if !is_repeat {
             self.0.push(seen.clone());
         }
@@ -49,10 +49,6 @@ pub(super) fn once_each(events: Vec<Seen>) -> Vec<Seen> {
     }
     once.reverse();
     once
-}
-
-fn is_same(one: &Seen, other: &Seen) -> bool {
-    Seen { at: other.at, ..one.clone() } == *other
 }
 
 #[cfg(test)]

@@ -3,7 +3,12 @@
 use std::path::Path;
 
 use super::{result::Counts, run::Stop};
-use crate::{events::EventCounts, exit::print_note, journal::way_out, placement::Hindrance};
+use crate::{
+    events::{EventCounts, Seen},
+    exit::print_note,
+    journal::way_out,
+    placement::Hindrance,
+};
 
 /// Says what was sent and which files record it, in case results are lost.
 pub(super) fn where_kept(
@@ -29,7 +34,12 @@ pub(super) fn where_kept(
 }
 
 /// Returns all counts in one line: three always, the others if they are not 0.
-pub(super) fn last_line(counts: &Counts, events: &EventCounts, leftovers: usize) -> String {
+pub(super) fn last_line(
+    counts: &Counts,
+    events: &EventCounts,
+    events_before: usize,
+    leftovers: usize,
+) -> String {
     let Counts { placed, placed_before, refused, unresolved, .. } = counts;
     let now = placed - placed_before;
     let mut line = format!(
@@ -44,12 +54,20 @@ pub(super) fn last_line(counts: &Counts, events: &EventCounts, leftovers: usize)
         ("bad", counts.bad),
         ("in doubt of an earlier run", leftovers),
         ("events", events.sum()),
+        ("events of earlier runs", events_before),
     ] {
         if count > 0 {
             line += &format!(" {word} {count}");
         }
     }
     line
+}
+
+/// Prints the events of earlier runs that are not cleared. Until they are, each run ends as the one that met them.
+pub(super) fn tell_events_before(events: &[Seen]) {
+    for seen in events {
+        print_note(format_args!("event of an earlier run, not cleared: {}", seen.sentence()));
+    }
 }
 
 /// Prints details for the counts of the last line. `ended_by` is the cause that ended the run early, if there was one.
@@ -120,8 +138,8 @@ mod tests {
         let counts = Counts { rows: 3, placed: 2, placed_before: 1, not_observed: 1, ..Counts::default() };
         let events = EventCounts { conflicts: 1, ..EventCounts::default() };
         assert_eq!(
-            last_line(&counts, &events, 2),
-            "placed 2 (1 now, 1 before) refused 0 unresolved 0 not observed 1 in doubt of an earlier run 2 events 1"
+            last_line(&counts, &events, 3, 2),
+            "placed 2 (1 now, 1 before) refused 0 unresolved 0 not observed 1 in doubt of an earlier run 2 events 1 events of earlier runs 3"
         );
     }
 }

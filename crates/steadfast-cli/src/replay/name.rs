@@ -14,7 +14,7 @@ pub(super) fn of_second(line: u64) -> String {
 }
 
 /// Returns the line of the row behind an order's name.
-pub(super) fn line_of(name: &str) -> Option<u64> {
+pub(crate) fn line_of(name: &str) -> Option<u64> {
     first_of(name).strip_prefix(FIRST)?.parse().ok()
 }
 

@@ -6,13 +6,14 @@ use serde::Serialize;
 
 use super::{
     args::Args,
+    closing::tell_events_before,
     out::{OutFile, Unput},
     result::{Counts, Results},
     row::Rows,
     truth::Truth,
 };
 use crate::{
-    events::EventCounts,
+    events::{EventCounts, Seen},
     exit::{Failed, print_note},
     stdout::{self, Stdout, print_line},
 };
@@ -30,6 +31,8 @@ pub(super) struct Output {
     /// The lines of the rows that are `not_looked_for`.
     pub(super) not_looked_for_lines: Vec<u64>,
     pub(super) events: EventCounts,
+    /// Events of earlier runs that are not cleared.
+    pub(super) events_before: usize,
     /// The orders of the embedded sandbox; not known for another service.
     pub(super) ground_truth: Option<Truth>,
 }
@@ -40,6 +43,7 @@ pub(super) fn look<W: Write>(
     rows: Rows,
     target: &str,
     results: &mut Results<W>,
+    events_before: &[Seen],
 ) -> Result<(), Failed> {
     let mut orders = 0_usize;
     for row in rows {
@@ -65,11 +69,16 @@ pub(super) fn look<W: Write>(
             unconfirmed_lines: Vec::new(),
             not_looked_for_lines: Vec::new(),
             events: EventCounts::default(),
+            events_before: events_before.len(),
             ground_truth: None,
         };
         print_line(serde_json::to_string(&output).map_err(Failed::error)?);
     }
     print_note(format_args!("rows {rows} orders {orders} bad {}; nothing was sent", counts.bad));
+    tell_events_before(events_before);
+    if !events_before.is_empty() {
+        return Err(Failed::outcome_unknown());
+    }
     if counts.bad > 0 { Err(Failed::already_said()) } else { Ok(()) }
 }
 

@@ -25,6 +25,7 @@ use super::{
     target::{self, Target},
 };
 use crate::{
+    events::{Kept, Seen},
     exit::{Failed, print_note},
     journal::beside,
     secret::variable_of,
@@ -39,6 +40,8 @@ pub(super) struct Ready {
     pub(super) again: Again,
     pub(super) before: BTreeSet<String>,
     pub(super) begun: BTreeSet<String>,
+    /// Events of earlier runs that are not cleared.
+    pub(super) events_before: Vec<Seen>,
     pub(super) journal: Option<PathBuf>,
     pub(super) results: Results<Box<dyn Write>>,
     pub(super) out: Option<OutFile>,
@@ -52,7 +55,7 @@ pub(super) async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
     let preview = Preview::of(open()?);
     if args.check {
         print_note("CHECK: nothing is placed");
-        look(args, open()?, "none", &mut Results::new(io::sink(), false).map_err(Failed::error)?)?;
+        look(args, open()?, "none", &mut Results::new(io::sink(), false).map_err(Failed::error)?, &[])?;
         return Ok(None);
     }
     let target = Target::choose(args.base_url.as_ref(), args.sandbox)?;
@@ -66,7 +69,7 @@ pub(super) async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
         print_note(format_args!("{name} holds no order: nothing is placed"));
         let out = args.out.as_deref().map(OutFile::create).transpose()?;
         let mut results = begin(args, out.as_ref(), false)?;
-        let looked = look(args, open()?, "none", &mut results);
+        let looked = look(args, open()?, "none", &mut results, &standing(journal.as_deref())?);
         finish(args, out).map_or(Ok(()), |error| Err(unwritten(error)))?;
         return looked.map(|()| None);
     }
@@ -99,9 +102,28 @@ pub(super) async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
     let out = args.out.as_deref().map(OutFile::create).transpose()?;
     let before = known::sent_before(journal.as_deref())?;
     let begun = known::begun_in(journal.as_deref());
+    let events_before = standing(journal.as_deref())?;
     let again = Again { all: args.resend_absent, sent: known::seconds(&before) };
     let results = begin(args, out.as_ref(), is_rehearsal)?;
-    Ok(Some(Ready { rows: open()?, target, service, again, before, begun, journal, results, out }))
+    Ok(Some(Ready {
+        rows: open()?,
+        target,
+        service,
+        again,
+        before,
+        begun,
+        events_before,
+        journal,
+        results,
+        out,
+    }))
+}
+
+/// Returns the events that earlier runs have stored beside the journal and that are not cleared.
+fn standing(journal: Option<&Path>) -> Result<Vec<Seen>, Failed> {
+    let Some(kept) = journal.map(Kept::beside) else { return Ok(Vec::new()) };
+    kept.read()
+        .map_err(|error| Failed::usage(format_args!("{}: {error}: nothing was sent", kept.path().display())))
 }
 
 /// Refuses a journal that does not belong to these rows today. A returned text says why it is accepted nevertheless.

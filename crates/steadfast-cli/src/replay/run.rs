@@ -23,7 +23,7 @@ use super::{
     row::{Row, Rows},
 };
 use crate::{
-    events::{Contradicted, EventCounts, Kept, ToldBefore},
+    events::{Contradicted, EventCounts, Kept, Seen, ToldBefore},
     exit::print_note,
     placement::{Hindrance, Placement, Tell, place},
     sends::Sends,
@@ -61,6 +61,8 @@ pub(super) struct Replay {
     /// Orders of an earlier run that are in doubt and have no row.
     pub(super) leftovers: usize,
     pub(super) events: EventCounts,
+    /// Events of earlier runs that are not cleared and that this run has not told again.
+    pub(super) events_before: Vec<Seen>,
     pub(super) contradicted: Contradicted,
     pub(super) told_before: ToldBefore,
     /// The file for events.

@@ -262,8 +262,10 @@ async fn page() -> String {
         "The last line on standard error is `placed N (N now, N before) refused N unresolved N`, where `before` counts \
          orders that an earlier run had sent; behind them stands each other count that is not 0: `unconfirmed` (placed \
          rows that are in no list that could be read), `not looked for` (rows of a run that was left before its last look), \
-         `not observed`, `not executed`, `not sent`, `bad`, `in doubt of an earlier run` and `events`. Lines before it say \
-         more. That of a rehearsal is `REHEARSAL: nothing was sent to the real service`.",
+         `not observed`, `not executed`, `not sent`, `bad`, `in doubt of an earlier run`, `events` and `events of earlier runs`. Lines before it \
+         say more. That of a rehearsal is `REHEARSAL: nothing was sent to the real service`.",
+        "An event stands until `steadfast orders events --clear` says that it has been looked at: until then each run with \
+         its journal names it and ends with 6, whatever became of the rows.",
         "A second Ctrl-C ends the run at once. Rows that it leaves without a result are `unresolved`, and the exit code is 6 if \
          there are any, or rows that are `not looked for`. The next run looks for both, on the same day.",
         "A token that the service refuses for good ends the run: the \

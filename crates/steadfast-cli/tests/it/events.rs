@@ -217,4 +217,22 @@ async fn c03_a_row_that_was_refused_and_is_listed_late_is_told() {
     assert_eq!(output.status.code(), Some(6), "{stdout}{stderr}");
     assert!(stderr.contains("line 2: refused but placed: order 260000000001 was refused"), "{stderr}");
     assert!(stdout.contains("2,event: refused but placed,260000000001,"), "{stdout}");
+
+    // Regression: the next run found the order placed, and ended with 0 although the event was not cleared.
+    let journal = file.beside("orders.csv.journal");
+    let again = async |more: &[&str]| {
+        let args = [&["replay", file.path(), "--yes"], more].concat();
+        let output = gateway.command(&args).output().await.unwrap();
+        (output.status.code(), said(&output))
+    };
+    let event = "event of an earlier run, not cleared: line 2: refused but placed: order 260000000001";
+    let (code, (stdout, stderr)) = again(&["--json"]).await;
+    assert_eq!(code, Some(6), "{stdout}{stderr}");
+    assert!(stderr.contains(event) && stderr.contains("orders events --clear --journal"), "{stderr}");
+    assert!(stderr.contains("placed 1 (0 now, 1 before) refused 0 unresolved 0 events of earlier runs 1\n"));
+    assert_eq!(serde_json::from_str::<Value>(&stdout).unwrap()["events_before"], 1, "{stdout}");
+    let cleared = gateway.command(&["orders", "events", "--clear", "--journal", &journal]).output().await;
+    assert_eq!(cleared.unwrap().status.code(), Some(0));
+    let (code, (stdout, stderr)) = again(&[]).await;
+    assert_eq!((code, stderr.contains("not cleared")), (Some(0), false), "{stdout}{stderr}");
 }

@@ -50,9 +50,8 @@ impl Replay {
 
     /// Prints an event, counts it, and writes it to the results and beside the journal.
     pub(super) fn stands(&mut self, seen: &Seen) {
-        let row = seen.name.as_deref().and_then(name::line_of);
-        let row = row.map_or_else(String::new, |line| format!("line {line}: "));
-        self.note(format_args!("{row}{}: {}", seen.event.replace('_', " "), seen.msg));
+        self.note(seen.sentence());
+        self.events_before.retain(|told| !told.is_same(seen));
         self.events.add(seen);
         let written = self.results.event(seen);
         self.note_unwritten(written);
