@@ -30,7 +30,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .side(Side::Buy)
         .qty(10)
         .order_type(OrderType::Limit)
-        .limit_price("1500.05".parse()?)
+        .limit_price("1500.05")
         .product(Product::Delivery)
         .validity(Validity::Day)
         .build()?;

@@ -77,7 +77,7 @@ async fn place_one(answer: &[u8]) {
 
 fn order() -> OrderRequest {
     let order = OrderRequest::builder().sym_id("EQT_INFY_EQ_NSE".parse().expect("an instrument")).qty(10);
-    let order = order.side(Side::Buy).order_type(OrderType::Limit).limit_price(100.into());
+    let order = order.side(Side::Buy).order_type(OrderType::Limit).limit_price(100);
     order.product(Product::Delivery).validity(Validity::Day).build().expect("an order")
 }
 

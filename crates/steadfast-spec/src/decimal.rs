@@ -20,6 +20,46 @@ impl fmt::Debug for InvalidDecimal {
 
 impl Error for InvalidDecimal {}
 
+/// A number that is exactly a decimal: an integer, a [`Decimal`], or a text such as `"1500.05"`.
+///
+/// Binary floats are none of these, because most prices cannot be held in one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no exact decimal number",
+    note = "write a price as a text, `\"1500.05\"`, an integer or a `Decimal`; a binary float cannot hold most prices"
+)]
+pub trait ToDecimal {
+    /// Returns the number.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidDecimal`] if a text is none, or has too many digits.
+    fn to_decimal(self) -> Result<Decimal, InvalidDecimal>;
+}
+
+impl ToDecimal for &str {
+    fn to_decimal(self) -> Result<Decimal, InvalidDecimal> {
+        parse_decimal(self)
+    }
+}
+
+impl ToDecimal for String {
+    fn to_decimal(self) -> Result<Decimal, InvalidDecimal> {
+        parse_decimal(&self)
+    }
+}
+
+macro_rules! exact {
+    ($($number:ty),+) => {
+        $(impl ToDecimal for $number {
+            fn to_decimal(self) -> Result<Decimal, InvalidDecimal> {
+                Ok(self.into())
+            }
+        })+
+    };
+}
+
+exact!(Decimal, i32, u32, i64, u64);
+
 /// Reads a decimal number exactly, plain (`100.05`) or with an exponent (`1e2`).
 ///
 /// # Errors

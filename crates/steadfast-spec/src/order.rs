@@ -2,7 +2,7 @@ use std::{borrow::Cow, error::Error, fmt};
 
 use rust_decimal::Decimal;
 
-use crate::{Form, OrderType, Product, Side, SymId, Validity, is_obeyed, parse_decimal};
+use crate::{Form, OrderType, Product, Side, SymId, ToDecimal, Validity, is_obeyed};
 
 /// The fields of §4.4, in their order on the wire.
 const FIELDS: [&str; 8] = ["symId", "qty", "side", "type", "product", "validity", "limitPrice", "trigPrice"];
@@ -62,13 +62,13 @@ impl OrderRequest {
                 "symId" => builder.sym_id(
                     value.parse().map_err(|_| InvalidOrder::new("symId", InvalidOrderReason::Missing))?,
                 ),
-                "qty" => builder.qty(number("qty", value)?),
+                "qty" => builder.qty(value),
                 "side" => builder.side(code("side", value)?),
                 "type" => builder.order_type(code("type", value)?),
                 "product" => builder.product(code("product", value)?),
                 "validity" => builder.validity(code("validity", value)?),
-                "limitPrice" => builder.limit_price(number("limitPrice", value)?),
-                "trigPrice" => builder.trig_price(number("trigPrice", value)?),
+                "limitPrice" => builder.limit_price(value),
+                "trigPrice" => builder.trig_price(value),
                 other => builder.extra(other.to_owned(), value),
             };
         }
@@ -151,10 +151,6 @@ impl OrderRequest {
     }
 }
 
-fn number(field: &'static str, text: &str) -> Result<Decimal, InvalidOrder> {
-    parse_decimal(text).map_err(|_| InvalidOrder::new(field, InvalidOrderReason::NotANumber))
-}
-
 fn code<T: std::str::FromStr<Err = crate::UnknownCode>>(
     field: &'static str,
     text: &str,
@@ -175,6 +171,8 @@ pub struct OrderRequestBuilder {
     validity: Option<Validity>,
     limit_price: Option<Decimal>,
     trig_price: Option<Decimal>,
+    /// The first number that cannot be held exactly.
+    not_a_number: Option<&'static str>,
     refuse_eos_outside_bse: bool,
     extra: Vec<(Cow<'static, str>, String)>,
 }
@@ -187,8 +185,8 @@ impl OrderRequestBuilder {
     }
 
     /// Sets the quantity, in units; required, above zero.
-    pub fn qty(mut self, qty: impl Into<Decimal>) -> Self {
-        self.qty = Some(qty.into());
+    pub fn qty(mut self, qty: impl ToDecimal) -> Self {
+        self.qty = self.exact("qty", qty);
         self
     }
 
@@ -217,15 +215,23 @@ impl OrderRequestBuilder {
     }
 
     /// Sets the limit price; required for `limit` and `stoplimit`.
-    pub fn limit_price(mut self, price: Decimal) -> Self {
-        self.limit_price = Some(price);
+    pub fn limit_price(mut self, price: impl ToDecimal) -> Self {
+        self.limit_price = self.exact("limitPrice", price);
         self
     }
 
     /// Sets the trigger price; required for `stoplimit` and `stopmarket`.
-    pub fn trig_price(mut self, price: Decimal) -> Self {
-        self.trig_price = Some(price);
+    pub fn trig_price(mut self, price: impl ToDecimal) -> Self {
+        self.trig_price = self.exact("trigPrice", price);
         self
+    }
+
+    fn exact(&mut self, field: &'static str, number: impl ToDecimal) -> Option<Decimal> {
+        let number = number.to_decimal().ok();
+        if number.is_none() {
+            self.not_a_number.get_or_insert(field);
+        }
+        number
     }
 
     /// Makes `eos` on an exchange other than BSE an error instead of a warning (§2).
@@ -247,8 +253,13 @@ impl OrderRequestBuilder {
     /// [`InvalidOrder`], which names the first field that breaks a rule of §4.4, or an extra field that would override
     /// one of the order's own.
     pub fn build(self) -> Result<OrderRequest, InvalidOrder> {
-        use InvalidOrderReason::{ControlCharacter, Missing, NotPositive, OutsideBse, RequiredByType};
+        use InvalidOrderReason::{
+            ControlCharacter, Missing, NotANumber, NotPositive, OutsideBse, RequiredByType,
+        };
 
+        if let Some(field) = self.not_a_number {
+            return Err(InvalidOrder::new(field, NotANumber));
+        }
         let sym_id = self.sym_id.ok_or_else(|| InvalidOrder::new("symId", Missing))?;
         let qty = self.qty.ok_or_else(|| InvalidOrder::new("qty", Missing))?;
         let side = self.side.ok_or_else(|| InvalidOrder::new("side", Missing))?;

@@ -2,7 +2,9 @@ use std::borrow::Cow;
 
 use rust_decimal::Decimal;
 
-use crate::{Form, InvalidOrder, InvalidOrderReason, OrderRecord, OrderType, Validity, order::check_extra};
+use crate::{
+    Form, InvalidOrder, InvalidOrderReason, OrderRecord, OrderType, ToDecimal, Validity, order::check_extra,
+};
 
 /// A change of an open order.
 ///
@@ -14,9 +16,8 @@ use crate::{Form, InvalidOrder, InvalidOrderReason, OrderRecord, OrderType, Vali
 /// ```
 /// use steadfast_spec::OrderChange;
 ///
-/// let change = OrderChange::new().qty(5).limit_price("99.95".parse()?);
+/// let change = OrderChange::new().qty(5).limit_price("99.95");
 /// assert_eq!(change.form("17").encode(), "orderId=17&qty=5&limitPrice=99.95");
-/// # Ok::<(), rust_decimal::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
@@ -26,6 +27,8 @@ pub struct OrderChange {
     validity: Option<Validity>,
     limit_price: Option<Decimal>,
     trig_price: Option<Decimal>,
+    /// The first number that cannot be held exactly.
+    not_a_number: Option<&'static str>,
     extra: Vec<(Cow<'static, str>, String)>,
 }
 
@@ -36,8 +39,8 @@ impl OrderChange {
     }
 
     /// Sets the new quantity, in units.
-    pub fn qty(mut self, qty: impl Into<Decimal>) -> Self {
-        self.qty = Some(qty.into());
+    pub fn qty(mut self, qty: impl ToDecimal) -> Self {
+        self.qty = self.exact("qty", qty);
         self
     }
 
@@ -54,15 +57,23 @@ impl OrderChange {
     }
 
     /// Sets the new limit price.
-    pub fn limit_price(mut self, price: Decimal) -> Self {
-        self.limit_price = Some(price);
+    pub fn limit_price(mut self, price: impl ToDecimal) -> Self {
+        self.limit_price = self.exact("limitPrice", price);
         self
     }
 
     /// Sets the new trigger price.
-    pub fn trig_price(mut self, price: Decimal) -> Self {
-        self.trig_price = Some(price);
+    pub fn trig_price(mut self, price: impl ToDecimal) -> Self {
+        self.trig_price = self.exact("trigPrice", price);
         self
+    }
+
+    fn exact(&mut self, field: &'static str, number: impl ToDecimal) -> Option<Decimal> {
+        let number = number.to_decimal().ok();
+        if number.is_none() {
+            self.not_a_number.get_or_insert(field);
+        }
+        number
     }
 
     /// Sets another field that the service understands. A record cannot show whether it was changed.
@@ -77,15 +88,18 @@ impl OrderChange {
         *self == Self::default()
     }
 
-    /// Checks the change of the order `order_id`: the id is given, the quantity is above zero, no price is below zero
+    /// Checks the change of the order `order_id`: the id is given, every number can be held exactly, the quantity is above zero, no price is below zero
     /// or is zero for a type that needs it, and no extra field has the name of another field.
     ///
     /// # Errors
     ///
     /// [`InvalidOrder`], which names the first wrong field.
     pub fn check(&self, order_id: &str) -> Result<(), InvalidOrder> {
-        use InvalidOrderReason::{Missing, NotPositive};
+        use InvalidOrderReason::{Missing, NotANumber, NotPositive};
 
+        if let Some(field) = self.not_a_number {
+            return Err(InvalidOrder::new(field, NotANumber));
+        }
         if order_id.trim().is_empty() {
             return Err(InvalidOrder::new("orderId", Missing));
         }
