@@ -20,7 +20,7 @@
 //!     .order_type(OrderType::Limit)
 //!     .product(Product::Delivery)
 //!     .validity(Validity::Day)
-//!     .limit_price("1500.05".parse()?)
+//!     .limit_price("1500.05")
 //!     .build()?;
 //! assert_eq!(
 //!     order.form().encode(),
@@ -41,6 +41,11 @@
 //! # }
 //! ```
 //!
+//! # In a program's own files
+//!
+//! Orders, changes, records and codes implement serde's traits. An order is the map of its form's fields, numbers are
+//! texts, and a wrong order is refused when it is read.
+//!
 //! # What it does not do
 //!
 //! It sends nothing and waits for nothing. Record fields that the specification does not show are kept as text
@@ -60,6 +65,7 @@ mod order_change;
 mod paths;
 mod record;
 mod scope;
+mod serialized;
 mod sym_id;
 mod token;
 mod zone;
@@ -69,7 +75,7 @@ pub use rust_decimal::Decimal;
 pub use crate::{
     base_url::{BaseUrl, InvalidBaseUrl},
     codes::{LegType, OrderStatus, OrderType, Product, Side, UnknownCode, Validity},
-    decimal::{InvalidDecimal, parse_decimal},
+    decimal::{InvalidDecimal, ToDecimal, parse_decimal},
     endpoint::{AuthKind, Endpoint},
     envelope::{Envelope, EnvelopeError, PlacedOrder},
     error_table::{ERRORS, ErrorRow, Origin, is_documented, msg},

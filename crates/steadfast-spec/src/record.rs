@@ -4,6 +4,7 @@ mod read;
 use std::{error::Error, fmt};
 
 use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::{Envelope, EnvelopeError, LegType, OrderStatus, OrderType, Product, Side, Validity};
@@ -64,30 +65,44 @@ impl Default for FieldNames {
 }
 
 /// One record of `GET /api/oms/orders`, read leniently: only its identifier is required.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// With serde it is written and read under the request's names, whatever the service calls them; that is for a program's
+/// own files, and [`parse`](Self::parse) for the service's answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct OrderRecord {
     /// The order's identifier; never empty.
     pub order_id: String,
     /// The instrument's text, if the record carries it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sym_id: Option<String>,
     /// The direction, if the record carries it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub side: Option<Code<Side>>,
     /// The quantity, if the record carries it.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::serialized::exact")]
     pub qty: Option<Decimal>,
     /// The price type, if the record carries it.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub order_type: Option<Code<OrderType>>,
     /// The product, if the record carries it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub product: Option<Code<Product>>,
     /// The validity, if the record carries it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validity: Option<Code<Validity>>,
     /// The limit price, if the record carries it.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::serialized::exact")]
     pub limit_price: Option<Decimal>,
     /// The trigger price, if the record carries it.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::serialized::exact")]
     pub trig_price: Option<Decimal>,
     /// The status, if the record carries it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<Code<OrderStatus>>,
     /// The leg, if the record carries it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leg_type: Option<Code<LegType>>,
 }
 

@@ -10,6 +10,9 @@ pub enum Scope {
     ApiKey,
     /// All requests with one access token.
     AuthToken,
+    /// All requests to the server, wherever they come from and whatever they carry. No zone of this service; for
+    /// others.
+    Shared,
 }
 
 impl Scope {
@@ -20,6 +23,7 @@ impl Scope {
             Self::ClientIp => "client_ip",
             Self::ApiKey => "api_key",
             Self::AuthToken => "auth_token",
+            Self::Shared => "shared",
         }
     }
 }
