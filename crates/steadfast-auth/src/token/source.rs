@@ -30,7 +30,7 @@ use super::{
 };
 use crate::{
     error::AuthError,
-    login::{Grant, Login, Static},
+    login::{Login, Static},
     secret::{ApiKey, InvalidSecret, secret_places},
     store::StoreError,
     sync::Guard,
@@ -75,7 +75,7 @@ impl TokenSource {
     pub fn fixed(api_key: ApiKey, token: impl Into<SecretString>) -> Result<Self, InvalidSecret> {
         let token = token.into();
         let source = Self::builder(api_key, Static::new(token.clone())).build();
-        source.shared.granted(Grant::new(token, source.shared.clock.now()), 0)?;
+        source.shared.given(token)?;
         Ok(source)
     }
 

@@ -8,6 +8,7 @@ use std::{
 
 use http::HeaderMap;
 use parking_lot::Mutex;
+use secrecy::SecretString;
 use steadfast_call::{Clocks, Moment, WallClock, ext::TokenGeneration};
 use tokio::{sync::oneshot, time::Instant};
 
@@ -215,16 +216,25 @@ impl Shared {
 
     /// Holds the token of our own login, the account's login number `serial`, and tells all waiting requests.
     pub(super) fn granted(&self, grant: Grant, serial: u64) -> Result<(), InvalidSecret> {
-        // A token that cannot stand in a header must not become the current one.
-        let header = self.api_key.header_with(&grant.token)?;
-        let issued = unix_ms(grant.sent) + self.skew.lock().offset().unwrap_or_default();
-        let fetched = Fetched { secret: grant.token, header, issued, life: grant.life, serial };
-        let Holding { generation, same, sessions } = self.flight.granted(fetched, self.now());
+        let Holding { generation, same, sessions } = self.hold(grant, serial)?;
         tracing::info!(generation = generation.0, same, sessions, "logged in");
         if sessions >= MANY_SESSIONS {
             tracing::warn!(sessions, "logins of the last 24 hours approach the ten sessions a user has");
         }
         Ok(())
+    }
+
+    /// Holds a token that a caller gave, which is no login.
+    pub(super) fn given(&self, token: SecretString) -> Result<(), InvalidSecret> {
+        self.hold(Grant::new(token, self.clock.now()), 0).map(drop)
+    }
+
+    fn hold(&self, grant: Grant, serial: u64) -> Result<Holding, InvalidSecret> {
+        // A token that cannot stand in a header must not become the current one.
+        let header = self.api_key.header_with(&grant.token)?;
+        let issued = unix_ms(grant.sent) + self.skew.lock().offset().unwrap_or_default();
+        let fetched = Fetched { secret: grant.token, header, issued, life: grant.life, serial };
+        Ok(self.flight.granted(fetched, self.now()))
     }
 
     pub(super) fn with_token<T>(&self, act: impl FnOnce(&mut TokenState, Now) -> T) -> T {
