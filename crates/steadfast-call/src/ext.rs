@@ -142,6 +142,12 @@ impl IntentId {
     }
 }
 
+impl fmt::Display for IntentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// A stable, public name of a request's credentials; never a secret.
 ///
 /// Rate-limit windows by key and token, and all knowledge of orders, are kept by account. A request without this
@@ -160,6 +166,12 @@ impl Account {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 
