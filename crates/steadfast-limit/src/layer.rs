@@ -1,9 +1,13 @@
 use std::net::IpAddr;
 
+use steadfast_spec::Zone;
 use tower_layer::Layer;
 
 use crate::{
-    request::{keys::ApiKeyName, zones_of::ByRoute},
+    request::{
+        keys::ApiKeyName,
+        zones_of::{AllIn, ByRoute},
+    },
     service::{LayerState, RateLimit},
     shell::zone_limiter::ZoneLimiter,
 };
@@ -88,6 +92,25 @@ impl<Z> RateLimitLayer<Z> {
         RateLimitLayer { limiter, zones_of, from, api_key, ends_when_dropped }
     }
 
+    /// Counts every request in `zone`: for a service that is not the one of §8.
+    ///
+    /// # Example
+    ///
+    /// Five requests a second and a hundred a minute, whatever is asked:
+    ///
+    /// ```
+    /// # use steadfast_limit::{InvalidLimiter, MINUTE, Quota, SECOND, Scope, Zone, ZoneLimiter};
+    /// const WEATHER: Zone = Zone::new("weather");
+    /// let quota = Quota::new(WEATHER, Scope::Shared).limit(5, SECOND).limit(100, MINUTE);
+    /// let layer = ZoneLimiter::builder().zone(quota).build()?.layer().all_in(WEATHER);
+    /// # let _ = layer;
+    /// # Ok::<(), InvalidLimiter>(())
+    /// ```
+    #[must_use]
+    pub fn all_in(self, zone: Zone) -> RateLimitLayer<AllIn> {
+        self.zones_of(AllIn(zone))
+    }
+
     /// Sets the local address that requests leave from. Zones that count client addresses (§8, OTP) count it apart
     /// from others. Without it all share one count.
     #[must_use]
@@ -124,7 +147,8 @@ impl Default for RateLimitLayer {
     }
 }
 
-impl<S, Z: Clone> Layer<S> for RateLimitLayer<Z> {
+// `S: Clone` is checked here, where the layer is put around a service, and not at the first call.
+impl<S: Clone, Z: Clone> Layer<S> for RateLimitLayer<Z> {
     type Service = RateLimit<S, Z>;
 
     fn layer(&self, inner: S) -> RateLimit<S, Z> {

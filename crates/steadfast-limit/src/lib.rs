@@ -42,6 +42,22 @@
 //! # }
 //! ```
 //!
+//! # Another service
+//!
+//! Nothing of this is bound to §8. Five requests a second and a hundred a minute for any service:
+//!
+//! ```
+//! # use steadfast_limit::{InvalidLimiter, MINUTE, Quota, SECOND, Scope, Zone, ZoneLimiter};
+//! const WEATHER: Zone = Zone::new("weather");
+//! let quota = Quota::new(WEATHER, Scope::Shared).limit(5, SECOND).limit(100, MINUTE);
+//! let limiter = ZoneLimiter::builder().zone(quota).build()?;
+//! let layer = limiter.layer().all_in(WEATHER); // around any service of `http::Request`s
+//! # let _ = layer;
+//! # Ok::<(), InvalidLimiter>(())
+//! ```
+//!
+//! With the feature `reqwest`, `limiter.send(&client, request, WEATHER).await` does the same for a `reqwest` client.
+//!
 //! # The rule
 //!
 //! 1. **A slot is spent from the permit until a window after the answer.** The gateway counts a request somewhere
@@ -142,6 +158,8 @@ mod future;
 mod layer;
 mod persist;
 mod request;
+#[cfg(feature = "reqwest")]
+mod reqwest;
 #[cfg(all(test, shuttle))]
 mod schedules;
 mod service;
@@ -150,6 +168,8 @@ mod shell;
 pub use steadfast_call::{BoxError, Lane, ext::Account};
 pub use steadfast_spec::{Scope, Zone};
 
+#[cfg(feature = "reqwest")]
+pub use crate::reqwest::{SendError, SendFuture, SendRequest};
 pub use crate::{
     core::{
         decision::{Answer, Ask, Decision, Grant, Loss, WaiterId, ZoneId},
@@ -173,7 +193,7 @@ pub use crate::{
     },
     request::{
         keys::{ApiKeyName, ScopeKeys},
-        zones_of::{ByRoute, RouteZones, ZonesOf},
+        zones_of::{AllIn, ByRoute, RouteZones, ZonesOf},
     },
     service::RateLimit,
     shell::{

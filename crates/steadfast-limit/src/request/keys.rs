@@ -83,6 +83,7 @@ impl ScopeKeys {
         match scope {
             Scope::ApiKey => self.api_key,
             Scope::AuthToken => self.auth_token,
+            Scope::Shared => self.unbound,
             _ => self.client_ip,
         }
     }
@@ -189,6 +190,13 @@ mod tests {
         assert_ne!(one.api_key(&name), one.api_key(&other));
         assert_eq!(one.api_key(&other).api_key(&name), one.api_key(&name), "the last name counts");
         assert_ne!(one.of(Scope::ClientIp), one.of(Scope::ApiKey));
+        let elsewhere = two.local_address(IpAddr::from([192, 0, 2, 3])).api_key(&name);
+        assert_eq!(one.of(Scope::Shared), elsewhere.of(Scope::Shared));
+        assert_ne!(
+            one.of(Scope::Shared),
+            ScopeKeys::new(&seed, "other.example", "one").of(Scope::Shared),
+            "each server counts for itself"
+        );
         let (home, office) = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
         assert_eq!(one.local_address(home).of(Scope::ClientIp), two.local_address(home).of(Scope::ClientIp));
         assert_ne!(one.local_address(home).of(Scope::ClientIp), one.of(Scope::ClientIp));

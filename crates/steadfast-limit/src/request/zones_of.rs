@@ -26,6 +26,12 @@ use steadfast_spec::Zone;
 /// assert_eq!(ByRoute.zones_of(&request).as_ref(), [Zone::GENERAL]);
 /// # Ok::<(), http::Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say in which zones a `Request<{B}>` is counted",
+    label = "gives no list of zones for a request",
+    note = "`all_in(ZONE)` counts all requests in one zone",
+    note = "a closure needs the type of its argument: `|_: &Request<_>| [ZONE]`"
+)]
 pub trait ZonesOf<B> {
     /// A list of zones.
     type Zones: AsRef<[Zone]>;
@@ -43,6 +49,18 @@ where
 
     fn zones_of(&self, request: &Request<B>) -> Z {
         self(request)
+    }
+}
+
+/// Counts every request in one zone; made by [`RateLimitLayer::all_in`](crate::RateLimitLayer::all_in).
+#[derive(Clone, Copy, Debug)]
+pub struct AllIn(pub(crate) Zone);
+
+impl<B> ZonesOf<B> for AllIn {
+    type Zones = [Zone; 1];
+
+    fn zones_of(&self, _: &Request<B>) -> [Zone; 1] {
+        [self.0]
     }
 }
 

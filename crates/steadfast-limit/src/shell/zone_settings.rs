@@ -34,6 +34,9 @@ pub struct WindowSettings {
     pub period: Duration,
     /// How many slots each lane may fill, in the order of [`Lane::ALL`].
     pub ceilings: [u32; LANES],
+    /// How many requests it lets through per period in the long run, if they are answered at once. An answer after `r`
+    /// makes the period longer by `r`.
+    pub sustained: u32,
 }
 
 impl ZoneLimiter {
@@ -44,7 +47,7 @@ impl ZoneLimiter {
             zone: rules.zone,
             scope: rules.scope,
             profile: rules.profile,
-            windows: rules.bounds.iter().map(WindowSettings::of).collect(),
+            windows: rules.bounds.iter().map(|bound| WindowSettings::of(bound, rules.profile)).collect(),
             settle: Duration::from_nanos(rules.settle),
         };
         self.shared.with(|core, _| core.rules().iter().map(of).collect())
@@ -58,17 +61,25 @@ impl ZoneLimiter {
 }
 
 impl WindowSettings {
-    fn of(bound: &crate::core::rules::Bound) -> Self {
+    fn of(bound: &crate::core::rules::Bound, profile: Profile) -> Self {
         let period = Duration::from_nanos(bound.nominal);
-        Self { limit: bound.limit, period, ceilings: bound.ceilings }
+        let sustained = match profile {
+            Profile::WindowLog | Profile::Adaptive { .. } => bound.limit,
+            // One slot is lost to the phase of the gateway's window, which is not known.
+            Profile::Universal | Profile::Paced { .. } => (bound.limit - 1).max(1),
+        };
+        Self { limit: bound.limit, period, ceilings: bound.ceilings, sustained }
     }
 }
 
 impl fmt::Display for ZoneSettings {
-    /// `10 in 1s, 400 in 60s per auth_token; universal; critical 10/400, …`, lanes only where they differ.
+    /// `10 in 1s, 400 in 60s per auth_token; universal; sustains 9/399; critical 10/400, …`, lanes only where they
+    /// differ.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let windows: Vec<_> = self.windows.iter().map(|w| format!("{} in {:?}", w.limit, w.period)).collect();
         write!(f, "{} per {}; {}", windows.join(", "), self.scope, self.profile)?;
+        let sustained: Vec<_> = self.windows.iter().map(|window| window.sustained.to_string()).collect();
+        write!(f, "; sustains {}", sustained.join("/"))?;
         if !self.settle.is_zero() {
             write!(f, "; counted up to {:?} late", self.settle)?;
         }
@@ -116,12 +127,14 @@ mod tests {
     #[test]
     fn a_zone_says_its_windows_whom_it_counts_and_its_lanes_where_they_differ() {
         let place = preset(Zone::PLACE_ORDER);
-        assert_eq!(place.to_string(), "10 in 1s per auth_token; adaptive, bursts of 1 at worst");
+        assert_eq!(place.to_string(), "10 in 1s per auth_token; adaptive, bursts of 1 at worst; sustains 10");
         let late = ZoneSettings { settle: Duration::from_millis(50), ..place };
         assert!(late.to_string().ends_with("; counted up to 50ms late"), "{late}");
         let general = preset(Zone::GENERAL).to_string();
         assert!(
-            general.starts_with("10 in 1s, 400 in 60s per auth_token; universal; critical 10/400, "),
+            general.starts_with(
+                "10 in 1s, 400 in 60s per auth_token; universal; sustains 9/399; critical 10/400, "
+            ),
             "{general}"
         );
         assert!(general.ends_with("bulk 8/380"), "{general}");

@@ -56,11 +56,11 @@ Retry
 Refresh
   renewal: none: nobody renews the token
 RateLimit
-  otp: 3 in 1s per client_ip; universal
-  api_key: 100 in 1s per api_key; universal
-  data: 100 in 1s per auth_token; universal; critical 100, verification 97, trading 97, normal 95, bulk 95
-  place_order: 10 in 1s per auth_token; adaptive, bursts of 1 at worst
-  general: 10 in 1s, 400 in 60s per auth_token; universal; \
+  otp: 3 in 1s per client_ip; universal; sustains 2
+  api_key: 100 in 1s per api_key; universal; sustains 99
+  data: 100 in 1s per auth_token; universal; sustains 99; critical 100, verification 97, trading 97, normal 95, bulk 95
+  place_order: 10 in 1s per auth_token; adaptive, bursts of 1 at worst; sustains 10
+  general: 10 in 1s, 400 in 60s per auth_token; universal; sustains 9/399; \
 critical 10/400, verification 9/390, trading 9/390, normal 8/380, bulk 8/380
   waiting at most: critical 1024, verification 1024, trading 2048, normal 1024, bulk 256
 AuthHeader

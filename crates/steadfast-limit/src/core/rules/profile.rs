@@ -6,6 +6,19 @@ use std::num::NonZeroU32;
 /// seen. With every profile a request counts as spent from the grant of its permit, and ages from the arrival of its
 /// answer.
 ///
+/// # What it costs
+///
+/// A window is used again once its answers are a period old, so a round trip makes each window longer. The safer
+/// profiles lose one request of each window besides:
+///
+/// | sustained, with answers after 0, 50 and 200 ms | [`WindowLog`](Self::WindowLog) | [`Universal`](Self::Universal) |
+/// |---|---|---|
+/// | 10 in a second | 10, 9.5, 8.3 | 9, 8.6, 7.5 |
+/// | 400 in a minute | 400, 400, 399 | 399, 399, 398 |
+///
+/// [`WindowSettings::sustained`](crate::WindowSettings::sustained) says it for each zone, and
+/// [`explained`](crate::explained) shows why.
+///
 /// # After a 429 that the limiter's own log does not explain
 ///
 /// Every profile reacts in the same way, whatever the cause: another way of counting, a lowered limit, or another

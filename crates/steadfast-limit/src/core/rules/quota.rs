@@ -80,7 +80,8 @@ impl Quota {
         self
     }
 
-    /// Sets which ways of counting the zone is safe against. Default: [`Profile::Universal`].
+    /// Sets which ways of counting the zone is safe against. Default: [`Profile::Universal`], which is safe against all
+    /// that are known. It costs one request of each window, a tenth of ten a second: [`Profile`] compares them.
     #[must_use]
     pub fn profile(mut self, profile: Profile) -> Self {
         self.profile = profile;
