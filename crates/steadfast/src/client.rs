@@ -51,7 +51,7 @@ use crate::{access::Access, deadline::DeadlineLayer, description::Description, e
 /// that is dropped later is still looked for and never sent again; see [`in_doubt`](Self::in_doubt).
 #[derive(Clone)]
 pub struct Client {
-    service: BoxCloneSyncService<Request<Full<Bytes>>, Response<Body>, BoxError>,
+    service: ClientService,
     // Shared, because programs clone a client for every task.
     address: Arc<Address>,
     description: Arc<Description>,
@@ -63,6 +63,9 @@ pub struct Client {
     limiter: ZoneLimiter,
     tokens: TokenSource,
 }
+
+/// The layers of a [`Client`] as a tower service, made by [`Client::service`].
+pub type ClientService = BoxCloneSyncService<Request<Full<Bytes>>, Response<Body>, BoxError>;
 
 /// The addresses of the service's endpoints.
 struct Address {
@@ -299,6 +302,29 @@ impl Client {
         }
         let answer = self.service.clone().oneshot(request).await;
         answer.map_err(|error| Error::of_failure(error).at(&self.address.base))
+    }
+
+    /// Returns the client's own layers and connections as a tower service, for requests that a program makes by itself.
+    ///
+    /// It shares everything with the client: limits, tokens, and what is known of orders. A request needs its whole
+    /// address, and no `Authorization`. Unlike the client's own calls, an answer of any status is no error.
+    ///
+    /// # Example
+    ///
+    /// ```no_run
+    /// # use steadfast::{BoxError, Client};
+    /// # async fn run(client: Client) -> Result<(), BoxError> {
+    /// use tower::ServiceExt as _;
+    ///
+    /// let request = http::Request::get("https://api.example/tradeapi/v2/api/oms/orders").body(Default::default())?;
+    /// let answer = client.service().oneshot(request).await?;
+    /// println!("{}", answer.status());
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn service(&self) -> ClientService {
+        self.service.clone()
     }
 
     /// Returns the number of orders that are sent and not answered yet.

@@ -1,4 +1,4 @@
-use std::{error::Error as StdError, fmt};
+use std::{error::Error as StdError, fmt, time::Duration};
 
 use http::StatusCode;
 use steadfast_auth::{AuthError, AuthErrorKind};
@@ -308,6 +308,12 @@ impl Error {
     #[must_use]
     pub fn ready_at(&self) -> Option<Instant> {
         self.0.ready_at
+    }
+
+    /// Returns how long that is from now; zero if it has passed.
+    #[must_use]
+    pub fn retry_in(&self) -> Option<Duration> {
+        self.0.ready_at.map(|at| at.saturating_duration_since(Instant::now()))
     }
 
     /// Returns the sends of the call, if there was more than one.

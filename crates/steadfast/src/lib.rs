@@ -27,7 +27,7 @@
 //!     .side(Side::Buy)
 //!     .qty(10)
 //!     .order_type(OrderType::Limit)
-//!     .limit_price("1500.05".parse()?)
+//!     .limit_price("1500.05")
 //!     .product(Product::Delivery)
 //!     .validity(Validity::Day)
 //!     .build()?;
@@ -68,7 +68,7 @@
 //! | feature | adds |
 //! |---|---|
 //! | `metrics` | `metrics`: durations, rates and gauges through the `metrics` facade, and `Client::record_metrics` |
-//! | `reqwest` | `ReqwestTransport`: the stack over a `reqwest` client |
+//! | `reqwest` | `ReqwestTransport`: the stack over a `reqwest` client; `ZoneLimiter::send`: the limiter alone |
 //!
 //! Pages to read: [adopting one layer at a time](guide::adopting), [every setting and its default](guide::defaults), and
 //! [what the specification does not say](guide::unspecified).
@@ -121,7 +121,10 @@ pub use steadfast_spec::{
 pub use crate::transport::{ReqwestFuture, ReqwestTransport};
 pub use crate::{
     access::{Access, InvalidAccess, TotpCredentials},
-    client::{Body, BrokenBody, Cancellation, Client, ClientBuilder, MissedEvents, Placed, Record, Records},
+    client::{
+        Body, BrokenBody, Cancellation, Client, ClientBuilder, ClientService, MissedEvents, Placed, Record,
+        Records,
+    },
     description::{Description, LayerDescription, Setting},
     error::{Error, ErrorKind},
     gate::{LimiterGate, LoginPermit},

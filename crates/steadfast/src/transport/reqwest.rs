@@ -7,7 +7,7 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response};
 use pin_project_lite::pin_project;
-use reqwest::{Client, ClientBuilder, redirect};
+use reqwest::{Client, ClientBuilder, Url, redirect};
 use steadfast_call::{BoxError, Call, Failure, Fate, ext};
 use tower_service::Service;
 
@@ -41,7 +41,7 @@ use super::{
 ///
 /// # Order
 ///
-/// Innermost. `reqwest`'s own redirects and repeats are switched off: a request repeated below the stack would have no
+/// Innermost. [`new`](Self::new) switches `reqwest`'s own redirects and repeats off: a request repeated below the stack would have no
 /// permit, and an order could be placed twice.
 ///
 /// # Clone
@@ -54,6 +54,7 @@ use super::{
 #[derive(Clone, Debug)]
 pub struct ReqwestTransport {
     client: Client,
+    may_redirect: bool,
 }
 
 impl ReqwestTransport {
@@ -64,7 +65,17 @@ impl ReqwestTransport {
     /// The error of building the client.
     pub fn new(settings: ClientBuilder) -> Result<Self, reqwest::Error> {
         let client = settings.redirect(redirect::Policy::none()).retry(reqwest::retry::never()).build()?;
-        Ok(Self { client })
+        Ok(Self { client, may_redirect: false })
+    }
+
+    /// Sends over a client that exists already. [`new`](Self::new) is better where the settings are at hand.
+    ///
+    /// Build the client with `redirect(Policy::none())`, and without repeats of its own: what a client sends by itself
+    /// has no permit, so it can be answered with 429. A request that was redirected all the same is answered with a
+    /// failure, and its order is in doubt. A body is sent once, whatever the client repeats.
+    #[must_use]
+    pub fn over(client: Client) -> Self {
+        Self { client, may_redirect: true }
     }
 }
 
@@ -93,12 +104,16 @@ where
         });
         match reqwest::Request::try_from(request) {
             Ok(request) => {
-                ReqwestFuture { state: State::Sending { future: self.client.call(request), stamp } }
+                let asked = self.may_redirect.then(|| request.url().clone());
+                ReqwestFuture { state: State::Sending { future: self.client.call(request), stamp, asked } }
             }
             Err(error) => ReqwestFuture { state: State::Unsendable { error: Some(error) } },
         }
     }
 }
+
+/// The client has followed a redirect by itself.
+const REDIRECTED: &str = "client followed a redirect, switch that off with redirect(Policy::none())";
 
 type Sending = <Client as Service<reqwest::Request>>::Future;
 
@@ -116,7 +131,7 @@ pin_project! {
     #[project = Project]
     enum State {
         // A body without content is never polled; only a failed connection is evidence for such a request.
-        Sending { #[pin] future: Sending, stamp: Option<ext::SendStamp> },
+        Sending { #[pin] future: Sending, stamp: Option<ext::SendStamp>, asked: Option<Url> },
         Unsendable { error: Option<reqwest::Error> },
         // Another send has taken the stamp.
         SentAlready,
@@ -128,7 +143,10 @@ impl Future for ReqwestFuture {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let (error, left) = match self.project().state.project() {
-            Project::Sending { future, stamp } => match ready!(future.poll(cx)) {
+            Project::Sending { future, stamp, asked } => match ready!(future.poll(cx)) {
+                Ok(response) if asked.as_ref().is_some_and(|asked| response.url() != asked) => {
+                    return Poll::Ready(Err(Failure::new(Fate::Lost { ended: None }, REDIRECTED).into()));
+                }
                 Ok(response) => {
                     let response = Response::from(response);
                     if has_ambiguous_length(&response) {
@@ -139,7 +157,10 @@ impl Future for ReqwestFuture {
                     return Poll::Ready(Ok(response));
                 }
                 Err(error) => {
-                    let left = stamp.as_ref().map_or(!error.is_connect(), |stamp| !stamp.give_up());
+                    // A connection that failed behind a redirect proves nothing of the request before it.
+                    let redirected = || asked.as_ref().is_some_and(|asked| error.url() != Some(asked));
+                    let unpolled = || !error.is_connect() || redirected();
+                    let left = stamp.as_ref().map_or_else(unpolled, |stamp| !stamp.give_up());
                     (Some(error), left)
                 }
             },

@@ -115,6 +115,26 @@ async fn over_reqwest_no_redirect_is_followed_whatever_its_settings_say() {
 }
 
 #[tokio::test]
+async fn an_existing_client_that_follows_redirects_is_found_out() {
+    let empty = r#"{"s":"no-data","msg":"no orders"}"#;
+    let empty = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{empty}", empty.len());
+    let (elsewhere, _) = answering(empty.leak()).await;
+    let redirect =
+        format!("HTTP/1.1 303 See Other\r\nLocation: http://{elsewhere}/\r\nContent-Length: 0\r\n\r\n");
+    let (address, _) = answering(redirect.leak()).await;
+    let access = || Access::token("the-api-key", "the-access-token").unwrap();
+    let builder = |base: String| Client::builder(base.parse().unwrap(), access()).retry(once());
+    let transport = ReqwestTransport::over(reqwest::Client::new());
+    let client = builder(format!("http://{address}/v2")).build_over(transport.clone()).unwrap();
+    // The list of somewhere else is no list without orders.
+    let error = client.orders().await.unwrap_err().to_string();
+    assert!(error.contains("client followed a redirect"), "{error}");
+    // A client that meets no redirect is as good as one of our own.
+    let client = builder(format!("http://{elsewhere}/v2")).build_over(transport).unwrap();
+    assert_eq!(client.orders().await.unwrap(), []);
+}
+
+#[tokio::test]
 async fn over_reqwest_a_connection_that_is_never_finished_is_given_up_as_it_is_set_to() {
     let (address, _) = answering("").await;
     let hurried = reqwest::Client::builder().connect_timeout(Duration::from_millis(200));
