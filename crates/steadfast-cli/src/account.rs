@@ -11,7 +11,9 @@ use http::{Request, Response, header};
 use secrecy::{ExposeSecret, SecretString};
 use steadfast::{
     Access, BaseUrl, BoxError, InvalidAccess, Paths, TotpCredentials,
-    auth::{ApiKey, AuthHeaderLayer, FileStore, Identity, StoreError, Stored, TokenSource, TokenStore},
+    auth::{
+        ApiKey, AuthHeaderLayer, FileStore, Identity, StoreError, Stored, TokenPhase, TokenSource, TokenStore,
+    },
     spec::Endpoint,
 };
 use tower::{Layer, ServiceExt, service_fn};
@@ -20,6 +22,7 @@ use crate::{
     clock::wall,
     exit::{Failed, print_note},
     secret::{find, find_or_ask, variable_of},
+    summary::refusal,
 };
 
 /// The help text about secrets, for every verb with an account.
@@ -32,7 +35,7 @@ still missing is asked for at a terminal. Without a token and an authenticator's
 keeps is used.";
 
 /// Advice for a missing token.
-const LOG_IN: &str = "`steadfast login` fetches one for all verbs, or give STEADFAST_ACCESS_TOKEN, or STEADFAST_CLIENT_ID, \
+pub(crate) const LOG_IN: &str = "`steadfast login` fetches one for all verbs, or give STEADFAST_ACCESS_TOKEN, or STEADFAST_CLIENT_ID, \
 STEADFAST_PASSWORD and STEADFAST_TOTP_SECRET";
 
 /// Which account.
@@ -112,9 +115,15 @@ impl Account {
         let issued = summary.as_ref().and_then(|summary| summary.issued_at);
         let expires = summary.as_ref().and_then(|summary| summary.expires_at);
         let missing = match (issued, expires) {
-            (None, _) => "there is no token of this account",
-            (Some(_), Some(end)) if end <= wall() => "the token of this account has expired",
-            _ => return Ok(expires),
+            (None, _) => "there is no token of this account".to_owned(),
+            (Some(_), Some(end)) if end <= wall() => "the token of this account has expired".to_owned(),
+            // No client takes it over any more.
+            _ => match summary.as_ref().filter(|summary| summary.is_refused) {
+                Some(summary) => {
+                    format!("the service refuses the token of this account ({})", refusal(summary))
+                }
+                None => return Ok(expires),
+            },
         };
         // A login with a user keeps its token in the user's own store.
         let unset = match (&self.client_id, &self.store) {
@@ -189,6 +198,20 @@ impl Account {
     }
 }
 
+/// Writes into the store that the service refuses the held token for good, so that every verb knows it. Does nothing for
+/// a token that is not refused.
+pub(crate) async fn keep_refusal(tokens: &TokenSource) {
+    if tokens.status().phase != TokenPhase::Suspect {
+        return;
+    }
+    let told = match tokio::time::timeout(AT_ONCE, tokens.note_refused()).await {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "another program holds it".to_owned(),
+    };
+    print_note(format_args!("the store does not know that the service refuses the token: {told}"));
+}
+
 /// Reports a store that cannot be used, with the file system's error and what to do.
 pub(crate) fn store_failed(error: StoreError) -> Failed {
     match &error {
@@ -215,6 +238,9 @@ pub(crate) fn store_failed(error: StoreError) -> Failed {
         },
     }
 }
+
+/// How long a verb that has done its work waits for the store.
+const AT_ONCE: Duration = Duration::from_secs(5);
 
 /// How long a wait for the lease may last before a note explains it.
 const SOON: Duration = Duration::from_secs(1);

@@ -14,7 +14,7 @@ use crate::{
     secret::find,
     signal::interrupted,
     stdout::{self, print_line, print_secret},
-    summary::{ACCOUNT_BUDGET, BUDGET, recent_sessions, throttled, unknown_ends},
+    summary::{ACCOUNT_BUDGET, BUDGET, recent_sessions, refusal, throttled, unknown_ends},
 };
 
 #[derive(clap::Args)]
@@ -54,6 +54,8 @@ struct Output {
     /// Seconds since the Unix epoch.
     expires_at: Option<u64>,
     has_worked: bool,
+    /// When the service has refused the token last (401), in seconds since the Unix epoch.
+    refused_at: Option<u64>,
     /// Wrong logins of the account since the last success; three latch it.
     failures: u32,
     /// Wrong logins with the credentials used last; two latch them.
@@ -142,6 +144,7 @@ async fn status(options: Options) -> Result<(), Failed> {
     if find("ACCESS_TOKEN").await?.is_some() {
         // The other verbs use a given token without looking at the store, and so does this one.
         (output.token, output.expires_at, output.has_worked) = ("given", None, false);
+        output.refused_at = None;
         print_note(
             "the token of STEADFAST_ACCESS_TOKEN is used, and not the one that is kept; `steadfast doctor` tries it",
         );
@@ -177,6 +180,7 @@ impl Output {
             token,
             expires_at: expires.map(seconds),
             has_worked: summary.is_some_and(|summary| summary.has_worked),
+            refused_at: summary.and_then(|summary| summary.refused_at).map(seconds),
             failures: summary.map_or(0, |summary| summary.failures),
             failures_of_credentials: summary.map_or(0, |summary| summary.failures_of_credentials),
             latched: summary.is_some_and(|summary| summary.latched),
@@ -196,7 +200,13 @@ impl Output {
             print_line(format_args!("until     {}", httpdate::fmt_http_date(end)));
         }
         if !matches!(self.token, "none" | "given") {
-            print_line(format_args!("accepted  {}", if self.has_worked { "yes" } else { "not yet" }));
+            let refused = summary.filter(|summary| summary.is_refused).map(refusal);
+            print_line(match (refused, self.has_worked) {
+                (Some(refused), true) => format!("accepted  not any more: refused ({refused})"),
+                (Some(refused), false) => format!("accepted  never: refused ({refused})"),
+                (None, true) => "accepted  yes".to_owned(),
+                (None, false) => "accepted  not yet".to_owned(),
+            });
         }
         // Latched without a wrong login: the service refused the request itself (400, 415).
         let refused = self.latched && self.failures < ACCOUNT_BUDGET && self.failures_of_credentials < BUDGET;

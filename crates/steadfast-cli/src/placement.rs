@@ -53,7 +53,7 @@ pub(crate) enum Hindrance {
 }
 
 impl Hindrance {
-    fn of(error: &Error) -> Self {
+    pub(crate) fn of(error: &Error) -> Self {
         let of_token = |kind| match kind {
             AuthErrorKind::Latched => Self::Latched,
             AuthErrorKind::Unavailable | AuthErrorKind::TooLate | AuthErrorKind::Overloaded => {

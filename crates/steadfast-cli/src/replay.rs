@@ -41,6 +41,7 @@ use self::{
     truth::Truth,
 };
 use crate::{
+    account::keep_refusal,
     events::{Contradicted, EventCounts, Kept, ToldBefore},
     exit::{Failed, print_note},
     journal::clearing,
@@ -96,6 +97,7 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
     };
     replay.place(rows, &again, signals).await;
     replay.bar.finish_and_clear();
+    keep_refusal(replay.client.tokens()).await;
     let unput = finish(args, out);
     let is_put = args.out.as_deref().filter(|_| unput.is_none() && replay.unwritten.is_none());
     let (counts, events) = (replay.results.counts, replay.events);

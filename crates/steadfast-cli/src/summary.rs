@@ -30,6 +30,14 @@ pub(crate) fn unknown_ends(summary: &Summary) -> Option<String> {
     Some(said)
 }
 
+/// Says that the service has refused a token, and when, if that is known.
+pub(crate) fn refusal(summary: &Summary) -> String {
+    match summary.refused_at {
+        Some(at) => format!("401, last at {}", httpdate::fmt_http_date(at)),
+        None => "401".to_owned(),
+    }
+}
+
 /// Describes logins that were answered with 429; `None` if there are none.
 pub(crate) fn throttled(summary: &Summary) -> Option<String> {
     let logins = match summary.throttled {

@@ -51,6 +51,8 @@ pub(crate) struct StoredToken {
     pub(crate) worked: bool,
     /// True if a program found that the service refuses it.
     pub(crate) refused: bool,
+    /// When it was refused last, if a program has noted the time.
+    pub(crate) refused_at: Option<i64>,
 }
 
 /// Logins in a row that were answered with 429.
@@ -77,6 +79,8 @@ pub struct Summary {
     /// True if the service has refused the token since, as far as a program has
     /// [noted](crate::TokenSource::note_refused) it. No process takes it over then.
     pub is_refused: bool,
+    /// When it was refused last, by the service's clock, as far as a program has noted that.
+    pub refused_at: Option<SystemTime>,
     /// Logins of the account since the last success that were wrong, or have an unknown end: three latch the account.
     pub failures: u32,
     /// The same for the credentials that were used last: two latch them.
@@ -99,7 +103,9 @@ pub struct Summary {
 }
 
 /// The format that this program writes.
-const VERSION: u64 = 4;
+const VERSION: u64 = 5;
+/// The version that did not know when a token was refused.
+const VERSION_OF_THROTTLED: u64 = 4;
 /// The version that did not know logins that were answered with 429.
 const VERSION_OF_UNKNOWN: u64 = 3;
 /// The version that counted the account's failures for each API key alone.
@@ -142,6 +148,9 @@ struct WireToken {
     // Not in version 1.
     #[serde(default)]
     refused: bool,
+    // Not in versions 1 to 4.
+    #[serde(default)]
+    refused_ms: Option<i64>,
 }
 
 #[derive(Deserialize)]
@@ -166,6 +175,7 @@ impl Record {
             life_ms: token.life.map(|life| u64::try_from(life.as_millis()).unwrap_or(u64::MAX)),
             worked: token.worked,
             refused: token.refused,
+            refused_ms: token.refused_at,
         });
         let wire = Wire {
             version: VERSION,
@@ -194,7 +204,7 @@ impl Record {
         let garbled = |_| StoreError::Garbled { place: place.to_owned() };
         let Version { version } = serde_json::from_slice(bytes).map_err(garbled)?;
         let wire: Wire<Failures> = match version {
-            VERSION | VERSION_OF_UNKNOWN | VERSION_OF_KEYS => {
+            VERSION | VERSION_OF_THROTTLED | VERSION_OF_UNKNOWN | VERSION_OF_KEYS => {
                 serde_json::from_slice(bytes).map_err(garbled)?
             }
             VERSION_OF_ONE => serde_json::from_slice::<Wire<Tried>>(bytes).map_err(garbled)?.into(),
@@ -207,6 +217,7 @@ impl Record {
             life: token.life_ms.map(Duration::from_millis),
             worked: token.worked,
             refused: token.refused,
+            refused_at: token.refused_ms,
         });
         Ok(Self {
             revision: wire.revision,
@@ -314,6 +325,7 @@ impl Record {
             expires_at: token.and_then(|token| at(token.expires()?)),
             has_worked: token.is_some_and(|token| token.worked),
             is_refused: token.is_some_and(|token| token.refused),
+            refused_at: token.and_then(|token| at(token.refused_at?)),
             failures: self.failures.account,
             failures_of_credentials: last.spent,
             latched: needs_reset || last.latched || last.spent >= BUDGET,
@@ -374,7 +386,9 @@ mod tests {
     fn record() -> Record {
         let secret = SecretString::from("t0k3n");
         let life = Some(Duration::from_secs(60));
-        let token = StoredToken { serial: 3, secret, issued: 5, life, worked: true, refused: true };
+        let refused_at = Some(60_000);
+        let token =
+            StoredToken { serial: 3, secret, issued: 5, life, worked: true, refused: true, refused_at };
         Record { revision: 7, token: Some(token), steps: vec![1, 2], ..Record::default() }
     }
 
@@ -389,8 +403,8 @@ mod tests {
 
     #[test]
     fn another_version_is_told_from_a_torn_record() {
-        let version = Record::decode(br#"{"version":5,"x":1}"#, "x").unwrap_err();
-        assert!(matches!(version, StoreError::UnknownVersion { version: 5, .. }));
+        let version = Record::decode(br#"{"version":6,"x":1}"#, "x").unwrap_err();
+        assert!(matches!(version, StoreError::UnknownVersion { version: 6, .. }));
         for torn in [&b""[..], b"{}", b"{\"version\":1}", b"null", b"\xff"] {
             assert!(matches!(Record::decode(torn, "x"), Err(StoreError::Garbled { .. })));
         }

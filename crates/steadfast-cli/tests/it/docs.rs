@@ -168,6 +168,9 @@ async fn samples() -> BTreeMap<&'static str, Vec<String>> {
     let lines = r#"{"unconfirmed_lines":[2],"not_looked_for_lines":[2]}"#;
     samples.entry("replay").or_default().push(lines.to_owned());
 
+    // No token is refused in these runs.
+    samples.entry("auth status").or_default().push(r#"{"refused_at":1}"#.to_owned());
+
     // One id for two orders is an event; a killed process leaves an order in doubt.
     let gateway = OwnGateway::serve(|_| placed("26", "Order placed")).await;
     let journal = twice.beside("orders.csv.journal");

@@ -194,7 +194,7 @@ async fn t21_a_login_that_was_denied_names_the_time_of_the_next_one() {
     assert_eq!(next(&stderr(&denied)), next(&stderr(&held_back)));
 }
 
-async fn post(authority: &str, path: &str, kind: &str, body: &str) -> String {
+pub(crate) async fn post(authority: &str, path: &str, kind: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(authority).await.unwrap();
     let request = format!(
         "POST {path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\nContent-Type: {kind}\r\n\

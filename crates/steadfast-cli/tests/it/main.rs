@@ -7,6 +7,7 @@ mod command;
 mod credentials;
 mod cut;
 mod day_after;
+mod dead_token;
 mod demo;
 mod docs;
 mod events;

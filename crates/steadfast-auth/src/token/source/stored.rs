@@ -118,6 +118,7 @@ impl Shared {
                 life: grant.life,
                 worked: false,
                 refused: false,
+                refused_at: None,
             });
             None
         });
@@ -201,14 +202,15 @@ impl Shared {
     /// Writes down the service's verdict on the account's token number `serial`, unless there is a later token.
     pub(super) async fn note_verdict(&self, serial: u64, verdict: Verdict) -> Result<(), StoreError> {
         let lease = self.account.open_own().await?;
+        let now = self.now().wall;
         let note = |token: &mut StoredToken| match verdict {
-            Verdict::Accepted => (token.worked, token.refused) = (true, false),
-            Verdict::Refused => token.refused = true,
+            Verdict::Accepted => (token.worked, token.refused, token.refused_at) = (true, false, None),
+            Verdict::Refused => (token.refused, token.refused_at) = (true, Some(now)),
         };
         let is_news = |mut token: StoredToken| {
-            let before = (token.worked, token.refused);
+            let before = (token.worked, token.refused, token.refused_at);
             note(&mut token);
-            token.serial == serial && (token.worked, token.refused) != before
+            token.serial == serial && (token.worked, token.refused, token.refused_at) != before
         };
         if !lease.record().token.is_some_and(is_news) {
             return Ok(());

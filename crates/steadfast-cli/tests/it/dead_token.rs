@@ -1,0 +1,77 @@
+//! C5: a token that the service refuses is named as the cause, by every verb, at once.
+
+use std::{process::Stdio, time::Duration};
+
+use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    time::{Instant, timeout},
+};
+
+use crate::{
+    account::{User, code, stderr, stdout},
+    command::interrupt,
+    files::{orders, said},
+    login::post,
+    own_gateway::{OwnGateway, documented},
+};
+
+/// Regression: it searched for 125 s, and then said that the list cannot be used.
+#[tokio::test]
+async fn c05_orders_verify_with_a_dead_token_says_log_in_and_searches_nothing() {
+    let list = |sent| if sent == 0 { (200, r#"{"s":"ok","d":[]}"#.to_owned()) } else { documented(401) };
+    let gateway = OwnGateway::with_answers(|_| (504, String::new()), list).await;
+    let file = orders(2);
+    let mut child = gateway.command(&["replay", file.path(), "--yes", "--in-order"]).spawn().unwrap();
+    while gateway.orders().is_empty() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    child.kill().await.unwrap();
+    let (journal, begun) = (file.beside("orders.csv.journal"), Instant::now());
+    let args = ["orders", "verify", "--journal", &journal];
+    let verified = timeout(Duration::from_secs(60), gateway.command(&args).output()).await;
+    let output = verified.expect("it searches").unwrap();
+    let (_, stderr) = said(&output);
+    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}: {stderr}", begun.elapsed());
+    assert!(stderr.contains("orders in doubt, which were not looked for: 1; `steadfast login` "), "{stderr}");
+    assert_eq!(gateway.orders().len(), 1, "nothing is sent");
+}
+
+/// Regression: after the 401 of a replay, `auth status` said that the token is valid and accepted.
+#[cfg(unix)]
+#[tokio::test]
+async fn c05_a_token_that_a_replay_found_refused_is_refused_for_every_verb() {
+    let user = User::new().await;
+    assert_eq!(code(&user.totp(&["login"]).output().await.unwrap()), 0);
+    let fine = user.command(&["auth", "status", "--json"]).output().await.unwrap();
+    let fine: Value = serde_json::from_slice(&fine.stdout).unwrap();
+    assert_eq!((&fine["token"], &fine["refused_at"]), (&"valid".into(), &Value::Null), "{fine}");
+    let admin = user.sandbox.fact("admin_url").strip_prefix("http://").unwrap();
+    post(admin, "/tokens/revoke", "application/json", "{}").await;
+    let file = orders(2);
+    let mut command = user.command(&["replay", file.path(), "--yes"]);
+    let mut run = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(run.stderr.take().unwrap()).lines();
+    for told in
+        ["there is no token that the service accepts: nothing more is sent", "interrupt again to leave"]
+    {
+        while !lines.next_line().await.unwrap().expect("it ended").contains(told) {}
+        interrupt(&run).await;
+    }
+    assert_eq!(run.wait().await.unwrap().code(), Some(6), "what became of the refused orders is not known");
+
+    let status = user.command(&["auth", "status"]).output().await.unwrap();
+    assert_eq!(code(&status), 3, "{}", stderr(&status));
+    let said = stdout(&status);
+    assert!(said.contains("token     refused\n"), "{said}");
+    assert!(said.contains(": refused (401, last at ") && !said.contains("accepted  yes"), "{said}");
+    let status = user.command(&["auth", "status", "--json"]).output().await.unwrap();
+    assert!(stdout(&status).contains(r#""refused_at":1"#), "{}", stdout(&status));
+    for args in [&["replay", file.path(), "--yes"][..], &["auth", "token"]] {
+        let refused = user.command(args).output().await.unwrap();
+        assert_eq!(code(&refused), 3, "{}", stderr(&refused));
+        assert!(stderr(&refused).contains("the service refuses the token of this account (401, last at "));
+        assert!(stderr(&refused).contains("`steadfast login` fetches one"), "{}", stderr(&refused));
+    }
+}
