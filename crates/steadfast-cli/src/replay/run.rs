@@ -1,4 +1,6 @@
 mod ending;
+mod naming;
+mod stopping;
 mod telling;
 
 use std::{
@@ -11,10 +13,7 @@ use std::{
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use indicatif::ProgressBar;
-use steadfast::{
-    Client,
-    dedup::{OrderEvent, Ruling},
-};
+use steadfast::{Client, dedup::OrderEvent};
 use tokio::{sync::broadcast::Receiver, time::Instant};
 
 use super::{
@@ -30,11 +29,10 @@ use crate::{
     signal::Signals,
 };
 
+pub(super) use self::{naming::Again, stopping::Stop};
+
 /// How many orders wait or are in flight at once: enough to use the quota while some are looked for.
 pub(super) const IN_FLIGHT: usize = 64;
-
-const STOPPED: &str =
-    "interrupted: nothing more is sent; waiting for the orders on their way; interrupt again to leave them";
 
 /// How long after the last result a note on a terminal explains the wait.
 const QUIET: Duration = Duration::from_secs(5);
@@ -77,32 +75,6 @@ pub(super) struct Replay {
     pub(super) stop: Stop,
     /// The cause that ended the run, if no later order could be placed either.
     pub(super) ended_by: Option<Hindrance>,
-}
-
-/// Why the run ends early, if it does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Stop {
-    Nobody,
-    /// No later order could be placed: nothing more leaves, and orders on the wire are followed to their end.
-    Hindered,
-    /// Nothing more leaves, and orders on the wire are followed to their end.
-    Halted,
-    /// The run waits for nothing any more.
-    Left,
-}
-
-/// Which rows are placed again if their order was looked for and not found.
-pub(super) struct Again {
-    /// All of them.
-    pub(super) all: bool,
-    /// Rows whose second order was sent by an earlier run. Placing it again joins that order and sends nothing.
-    pub(super) sent: BTreeSet<u64>,
-}
-
-impl Again {
-    fn concerns(&self, row: &Row) -> bool {
-        self.all || self.sent.contains(&row.line)
-    }
 }
 
 impl Replay {
@@ -213,70 +185,6 @@ impl Replay {
         }
     }
 
-    /// Returns the name under which a row is placed first.
-    ///
-    /// If an earlier run has settled the first order and sent a second one, the second name is used: under the first
-    /// the order would be sent again.
-    fn name_of_first(&self, line: u64, again: &Again) -> String {
-        let first = name::of_first(line);
-        let is_settled = again.sent.contains(&line) && !self.before.contains(&first);
-        if is_settled { name::of_second(line) } else { first }
-    }
-
-    /// Returns the name under which a row is placed again after its order was not found.
-    ///
-    /// The first order is settled before, so that no run looks for it once the second one has replaced it. A run that
-    /// dies in between has sent nothing for the row; the next run does.
-    fn name_after_absence(&self, line: u64, again: &Again) -> String {
-        let (first, second) = (name::of_first(line), name::of_second(line));
-        let Some(journal) = &self.journal else { return second };
-        if self.name_of_first(line, again) == second {
-            return second;
-        }
-        let settled = known::in_doubt(journal, &first).is_some_and(|order| {
-            let ruled = self.client.tracker().resolve(Some(&order.account), order.intent, Ruling::NotPlaced);
-            ruled.is_ok()
-        });
-        // It was found meanwhile: placing it again sends nothing and returns its id.
-        if settled { second } else { first }
-    }
-
-    /// Waits until no order is in doubt. Signals meanwhile are handled as before.
-    async fn shut_down(&mut self, events: &mut Receiver<OrderEvent>, signals: &mut Signals) {
-        let client = self.client.clone();
-        let mut ended = std::pin::pin!(client.shutdown());
-        let mut quiet = Some(Instant::now() + QUIET);
-        while self.stop != Stop::Left {
-            tokio::select! {
-                biased;
-                () = signals.next() => {
-                    self.interrupt();
-                    quiet = Some(Instant::now() + QUIET);
-                }
-                event = events.recv() => {
-                    self.take(event);
-                    // It may have begun or ended a search, and the last note may no longer hold.
-                    quiet = Some(Instant::now() + QUIET);
-                }
-                () = until(quiet) => {
-                    quiet = None;
-                    self.note_wait(0);
-                }
-                () = &mut ended => return,
-            }
-        }
-    }
-
-    fn interrupt(&mut self) {
-        if self.stop < Stop::Halted {
-            self.client.halt();
-            self.note(STOPPED);
-            self.stop = Stop::Halted;
-        } else {
-            self.stop = Stop::Left;
-        }
-    }
-
     /// Returns the next row that is an order. Bad rows before it get their results.
     fn next_row(&mut self, rows: &mut Rows) -> Option<Row> {
         loop {
@@ -295,17 +203,6 @@ impl Replay {
                     return Some(row);
                 }
             }
-        }
-    }
-
-    /// Ends the run if its output has gone: no order is placed whose result cannot be reported.
-    fn note_unwritten(&mut self, written: io::Result<()>) {
-        if let Err(error) = written
-            && self.unwritten.is_none()
-        {
-            self.unwritten = Some(error);
-            self.client.halt();
-            self.stop = self.stop.max(Stop::Halted);
         }
     }
 
