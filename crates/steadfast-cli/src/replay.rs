@@ -107,10 +107,12 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
             schema_version: 1,
             target: target.word(),
             counts,
+            in_doubt_without_row: replay.leftovers,
             unconfirmed_lines: replay.results.unconfirmed().collect(),
             not_looked_for_lines: replay.results.unlooked().to_vec(),
             events,
             events_before: replay.events_before.len(),
+            results: replay.results.ends().collect(),
             ground_truth,
         };
         print_line(serde_json::to_string(&output).map_err(Failed::error)?);

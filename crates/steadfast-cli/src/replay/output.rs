@@ -8,7 +8,7 @@ use super::{
     args::Args,
     closing::tell_events_before,
     out::{OutFile, Unput},
-    result::{Counts, Results},
+    result::{Counts, Results, RowEnd},
     row::Rows,
     truth::Truth,
 };
@@ -20,12 +20,14 @@ use crate::{
 
 /// The object of `replay --json`.
 #[derive(Debug, Serialize)]
-pub(super) struct Output {
+pub(super) struct Output<'a> {
     pub(super) schema_version: u32,
     /// `sandbox`, the service's address, or `none` if nothing was to be placed.
     pub(super) target: String,
     #[serde(flatten)]
     pub(super) counts: Counts,
+    /// Orders in doubt of an earlier run that have no row.
+    pub(super) in_doubt_without_row: usize,
     /// The lines of the rows that are `unconfirmed`.
     pub(super) unconfirmed_lines: Vec<u64>,
     /// The lines of the rows that are `not_looked_for`.
@@ -33,6 +35,8 @@ pub(super) struct Output {
     pub(super) events: EventCounts,
     /// Events of earlier runs that are not cleared.
     pub(super) events_before: usize,
+    /// Each row with its end, by line. With `--check` and for a file without orders, the rows that are bad.
+    pub(super) results: Vec<&'a RowEnd>,
     /// The orders of the embedded sandbox; not known for another service.
     pub(super) ground_truth: Option<Truth>,
 }
@@ -66,10 +70,12 @@ pub(super) fn look<W: Write>(
             schema_version: 1,
             target: target.to_owned(),
             counts,
+            in_doubt_without_row: 0,
             unconfirmed_lines: Vec::new(),
             not_looked_for_lines: Vec::new(),
             events: EventCounts::default(),
             events_before: events_before.len(),
+            results: results.ends().collect(),
             ground_truth: None,
         };
         print_line(serde_json::to_string(&output).map_err(Failed::error)?);

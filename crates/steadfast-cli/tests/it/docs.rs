@@ -168,6 +168,8 @@ async fn samples() -> BTreeMap<&'static str, Vec<String>> {
     let lines = r#"{"unconfirmed_lines":[2],"not_looked_for_lines":[2]}"#;
     samples.entry("replay").or_default().push(lines.to_owned());
 
+    let row = r#"{"results":[{"line":2,"status":"placed","orderId":"26","resolution":"recovered","msg":""},{"orderId":null}]}"#;
+    samples.entry("replay").or_default().push(row.to_owned());
     // No token is refused in these runs.
     samples.entry("auth status").or_default().push(r#"{"refused_at":1}"#.to_owned());
 
@@ -236,7 +238,8 @@ async fn page() -> String {
     }
     page.push_str(
         "\n## What `--json` prints\n\n`orders verify` and `orders rule` print what `orders unresolved` does. \
-         Its `next` says why an\norder is still in doubt, and what to do about it.\n",
+         Its `next` says why an\norder is still in doubt, and what to do about it. The `results` of `replay` hold each row once, \
+         with its end; with `--check`,\nand for a file without orders, the bad rows.\n",
     );
     for (verb, texts) in samples().await {
         let mut shape = Shape::of(&texts[0]);

@@ -427,7 +427,8 @@ async fn c02_a_row_that_an_earlier_run_sent_is_not_called_unsent() {
     let gateway = OwnGateway::serve(answer).await;
     let file = orders(3);
     let run = |more: &[&str]| gateway.command(&[&["replay", file.path(), "--yes"], more].concat());
-    let (stdout, stderr) = said(&run(&[]).output().await.unwrap());
+    // In order, so that the refused one is the first row.
+    let (stdout, stderr) = said(&run(&["--in-order"]).output().await.unwrap());
     assert_eq!(stdout.matches(",placed,").count(), 2, "{stdout}{stderr}");
     // The first row is held back until a list confirms its refusal, and the others wait for it.
     let mut child = run(&["--in-order"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -161,3 +161,37 @@ async fn c02_a_journal_of_refused_orders_is_not_new() {
     }
     assert_eq!(gateway.orders().len(), 4);
 }
+
+/// Regression: the object had the counts, and named the lines of unconfirmed rows alone.
+#[tokio::test]
+async fn c09_the_json_of_a_run_holds_each_row_once_with_its_end() {
+    let answer = |number| match number {
+        0 => placed("260000000001", "Order placed"),
+        1 => documented(403),
+        _ => documented(401),
+    };
+    let (gateway, file) = (OwnGateway::serve(answer).await, orders(2));
+    file.append("EQT_INFY_EQ_NSE,1,BUY,market,intraday,day,,\n");
+    file.append(&"EQT_TCS_EQ_NSE,9,sell,market,intraday,day,,\n".repeat(2));
+    let args = ["replay", file.path(), "--yes", "--in-order", "--json"];
+    let output = gateway.command(&args).output().await.unwrap();
+    let (stdout, stderr) = said(&output);
+    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    let object: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    let rows: Vec<_> = object["results"].as_array().unwrap().iter().collect();
+    let ends: Vec<_> =
+        rows.iter().map(|row| (row["line"].as_u64().unwrap(), row["status"].as_str().unwrap())).collect();
+    let expected = [(2, "placed"), (3, "refused"), (4, "bad"), (5, "not executed"), (6, "not sent")];
+    assert_eq!(ends, expected, "{stdout}");
+    assert_eq!((&rows[0]["orderId"], &rows[1]["orderId"]), (&"260000000001".into(), &().into()), "{stdout}");
+    assert_eq!(rows[1]["msg"], format!("403 {}", msg_of(403)), "{stdout}");
+    let words = ["placed", "refused", "bad", "not_executed", "not_sent", "not_observed", "unresolved"];
+    let sum: u64 = words.iter().map(|word| object[word].as_u64().unwrap()).sum();
+    assert_eq!((sum, object["rows"].as_u64()), (5, Some(5)), "{stdout}");
+    assert_eq!(object["in_doubt_without_row"], 0, "{stdout}");
+}
+
+fn msg_of(status: u16) -> String {
+    let body: serde_json::Value = serde_json::from_str(&documented(status).1).unwrap();
+    body["msg"].as_str().unwrap().to_owned()
+}
