@@ -1,11 +1,15 @@
 //! Questions to a person at the terminal.
 
-use std::io::{self, Write};
+use std::{
+    fmt,
+    io::{self, Write},
+};
 
-use crate::exit::Failed;
+use crate::{exit::Failed, readable::Readable};
 
 /// Asks at the terminal; anything but a yes is a no.
-pub(crate) async fn confirmed(question: &'static str) -> Result<bool, Failed> {
+pub(crate) async fn confirmed(question: impl fmt::Display) -> Result<bool, Failed> {
+    let question = Readable(question).to_string();
     let answer = tokio::task::spawn_blocking(move || {
         let mut stderr = io::stderr();
         // A question that cannot be shown must not count as confirmed.

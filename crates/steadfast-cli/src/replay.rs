@@ -8,6 +8,7 @@ mod out;
 mod output;
 mod paired;
 mod place;
+mod plan;
 mod preview;
 mod ready;
 mod refusal;

@@ -3,8 +3,9 @@ use crate::exit::print_note;
 
 /// The contents of a file, before any order is placed.
 pub(super) struct Preview {
-    pub(super) orders: usize,
-    bad: usize,
+    /// The lines of the orders.
+    pub(super) lines: Vec<u64>,
+    pub(super) bad: usize,
     /// The errors of the first bad rows.
     first: Vec<String>,
 }
@@ -14,10 +15,10 @@ impl Preview {
     const SHOWN: usize = 3;
 
     pub(super) fn of(rows: Rows) -> Self {
-        let mut preview = Self { orders: 0, bad: 0, first: Vec::new() };
+        let mut preview = Self { lines: Vec::new(), bad: 0, first: Vec::new() };
         for row in rows {
             match row {
-                Ok(_) => preview.orders += 1,
+                Ok(row) => preview.lines.push(row.line),
                 Err(bad) => {
                     preview.bad += 1;
                     if preview.bad <= Self::SHOWN {
@@ -29,11 +30,17 @@ impl Preview {
         preview
     }
 
+    /// Returns the contents of a file with orders in these lines, and with this many bad rows.
+    #[cfg(test)]
+    pub(super) fn with(lines: impl IntoIterator<Item = u64>, bad: usize) -> Self {
+        Self { lines: lines.into_iter().collect(), bad, first: Vec::new() }
+    }
+
     /// Prints which rows are not orders.
     pub(super) fn warn(&self) {
-        let Self { orders, bad, first } = self;
+        let Self { lines, bad, first } = self;
         if *bad > 0 {
-            print_note(format_args!("{bad} of {} rows are bad, and are not placed:", orders + bad));
+            print_note(format_args!("{bad} of {} rows are bad, and are not placed:", lines.len() + bad));
             first.iter().for_each(|error| print_note(format_args!("  {error}")));
             if *bad > Self::SHOWN {
                 print_note(format_args!("  and {} more; --check names them all", bad - Self::SHOWN));

@@ -16,6 +16,7 @@ use super::{
     out::OutFile,
     output::{begin, finish, look, unwritten},
     paired, place,
+    plan::Plan,
     preview::Preview,
     refusal,
     result::Results,
@@ -65,7 +66,7 @@ pub(super) async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
     if let Some(out) = &args.out {
         OutFile::check(out, &own_files(args, journal.as_deref()))?;
     }
-    if preview.orders == 0 {
+    if preview.lines.is_empty() {
         print_note(format_args!("{name} holds no order: nothing is placed"));
         let out = args.out.as_deref().map(OutFile::create).transpose()?;
         let mut results = begin(args, out.as_ref(), false)?;
@@ -89,20 +90,33 @@ pub(super) async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
     // A note that cannot be written is reported before the message that orders are sent.
     let of_real_orders = journal.as_deref().filter(|_| !is_rehearsal);
     let noted = of_real_orders.map(|journal| paired::note(journal, &args.file)).transpose()?.flatten();
-    target.announce(preview.orders, service.user.as_deref());
+    let events_before = standing(journal.as_deref())?;
+    let ends = journal.as_deref().and_then(known::ends_in).unwrap_or_default();
+    let plan = Plan::of(&preview, &ends, args.resend_absent);
+    let account = service.user.clone().unwrap_or_else(|| "of the token".to_owned());
+    target.announce(plan.to_send, &account);
     if let Some(journal) = of_real_orders {
         preview.warn();
         taken_for.iter().for_each(print_note);
         known::announce(journal)?;
+        if !events_before.is_empty() {
+            print_note(format_args!(
+                "events of earlier runs that are not cleared: {}; `steadfast orders events --journal {}` names them",
+                events_before.len(),
+                journal.display()
+            ));
+        }
+        let plan = format!("{} (account {account}): {plan}", target.word());
         if must_ask {
-            target::ask().await?;
+            target::ask(&plan).await?;
+        } else {
+            print_note(plan);
         }
         noted.iter().for_each(print_note);
     }
     let out = args.out.as_deref().map(OutFile::create).transpose()?;
     let before = known::sent_before(journal.as_deref())?;
     let begun = known::begun_in(journal.as_deref());
-    let events_before = standing(journal.as_deref())?;
     let again = Again { all: args.resend_absent, sent: known::seconds(&before) };
     let results = begin(args, out.as_ref(), is_rehearsal)?;
     Ok(Some(Ready {

@@ -62,12 +62,11 @@ impl Target {
     }
 
     /// Prints the first line of a run that can begin: whether its orders are real.
-    pub(super) fn announce(&self, orders: usize, user: Option<&str>) {
+    pub(super) fn announce(&self, orders: usize, account: &str) {
         let s = if orders == 1 { "" } else { "s" };
         match self {
             Self::Sandbox => print_note("REHEARSAL: own sandbox, nothing real is placed"),
             Self::Service { base, .. } => {
-                let account = user.map_or_else(|| "of the token".to_owned(), str::to_owned);
                 print_note(format_args!("placing {orders} order{s} at {base} (account {account})"));
             }
         }
@@ -99,7 +98,11 @@ pub(super) fn must_ask(named: Named, yes: bool) -> Result<bool, Failed> {
     }
 }
 
-/// Asks a person at a terminal whether the orders are to be placed.
-pub(super) async fn ask() -> Result<(), Failed> {
-    if confirmed("place them? [y/N] ").await? { Ok(()) } else { Err(Failed::error("nothing was sent")) }
+/// Asks a person at a terminal whether the orders are to be placed as planned.
+pub(super) async fn ask(plan: &str) -> Result<(), Failed> {
+    if confirmed(format!("{plan}; place them? [y/N] ")).await? {
+        Ok(())
+    } else {
+        Err(Failed::error("nothing was sent"))
+    }
 }

@@ -75,6 +75,7 @@ async fn c01_at_a_terminal_a_real_run_asks_and_no_is_the_default() {
     let gateway = OwnGateway::serve(|number| placed(&format!("26{number}"), "Order placed")).await;
     let file = orders(2);
     let program = env!("CARGO_BIN_EXE_steadfast");
+    let counted = format!("{} (account of the token): rows 2: to send 2, ", gateway.base_url);
     for (named, answer, code, placed) in [
         ("", "\n", 1, 0),
         (&*format!("--base-url {}", gateway.base_url), "n\n", 1, 0),
@@ -88,6 +89,7 @@ async fn c01_at_a_terminal_a_real_run_asks_and_no_is_the_default() {
         let (mut keys, mut screen) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
         let asked = read_until(&mut screen, "place them? [y/N] ").await;
         assert!(asked.contains(&format!("placing 2 orders at {}", gateway.base_url)), "{asked}");
+        assert!(asked.contains(&counted), "{asked}");
         assert_eq!(gateway.orders().len(), 0, "an order left before the answer");
         keys.write_all(answer.as_bytes()).await.unwrap();
         read_until(&mut screen, &format!("ended with {code}")).await;
@@ -109,9 +111,35 @@ async fn c01_bad_rows_are_told_before_the_question() {
     assert!(asked.contains("4 of 5 rows are bad, and are not placed:"), "{asked}");
     assert!(asked.contains("  line 5, column 3: side is not one of buy, sell"), "{asked}");
     assert!(asked.contains("  and 1 more; --check names them all"), "{asked}");
+    let counted =
+        "rows 5: to send 1, placed by earlier runs 0, in doubt 0, bad 4 (left out); place them? [y/N] ";
+    assert!(asked.contains(counted), "{asked}");
     keys.write_all(b"n\n").await.unwrap();
     read_until(&mut screen, "ended with 1").await;
     assert_eq!(gateway.orders().len(), 0);
+}
+
+/// Regression: the question named no counts, so that a second run looked as if it placed all rows once more.
+#[tokio::test]
+async fn c01_the_question_counts_what_earlier_runs_have_placed() {
+    let gateway = OwnGateway::serve(|number| placed(&format!("26{number}"), "Order placed")).await;
+    let file = orders(2);
+    let first = gateway.command(&["replay", file.path(), "--yes"]).output().await.unwrap();
+    let counted = "rows 2: to send 2, placed by earlier runs 0, in doubt 0, bad 0\n";
+    assert!(String::from_utf8_lossy(&first.stderr).contains(counted), "{first:?}");
+    file.append("EQT_TCS_EQ_NSE,9,sell,market,intraday,day,,\nEQT_INFY_EQ_NSE,1,BUY,market,intraday,day,,\n");
+    let shell = format!("{} replay {}; echo ended with $?", env!("CARGO_BIN_EXE_steadfast"), file.path());
+    let mut command = gateway.terminal(&shell);
+    let mut process =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let (mut keys, mut screen) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
+    let asked = read_until(&mut screen, "place them? [y/N] ").await;
+    assert!(asked.contains(&format!("placing 1 order at {}", gateway.base_url)), "{asked}");
+    let counted = "rows 4: to send 1, placed by earlier runs 2, in doubt 0, bad 1 (left out); place them?";
+    assert!(asked.contains(counted), "{asked}");
+    keys.write_all(b"y\n").await.unwrap();
+    read_until(&mut screen, "ended with 1").await;
+    assert_eq!(gateway.orders().len(), 3);
 }
 
 /// Orders piped in at a terminal were placed without a question, because the input could not answer it.
