@@ -24,7 +24,7 @@ use hyper_util::{
     rt::TokioExecutor,
 };
 use steadfast::{
-    BaseUrl, BoxError, HyperTransport, Stack,
+    BaseUrl, BoxError, HyperTransport, Stack, Transport,
     auth::{ApiKey, Attempt, Grant, Login, LoginFailure, LoginMode, TokenSource},
 };
 use steadfast_verify::peers::rate_limits;
@@ -47,15 +47,22 @@ pub(crate) fn each(meter: &mut impl Meter) -> Result<(), BoxError> {
     let tokens = || Ok::<_, BoxError>(TokenSource::fixed(ApiKey::new("key")?, "token")?);
     over_tcp(meter, STEADFAST, None, |base| {
         let stack = Stack::new(base.clone(), tokens()?).limiter(unbounded()?);
-        Ok(whole(stack.service(HyperTransport::new(hyper()))))
+        Ok(whole(stack.service(Transport::new().to(base)?)))
     })?;
     over_tcp(meter, RENEWING, None, |base| {
         let renewing = TokenSource::builder(ApiKey::new("key")?, Granting).build();
         let stack = Stack::new(base.clone(), renewing).limiter(unbounded()?);
+        Ok(whole(stack.service(Transport::new().to(base)?)))
+    })?;
+    over_tcp(meter, "steadfast over hyper-util", None, |base| {
+        let stack = Stack::new(base.clone(), tokens()?).limiter(unbounded()?);
         Ok(whole(stack.service(HyperTransport::new(hyper()))))
     })?;
 
     let header = Some(HeaderValue::from_static("Bearer key:token"));
+    over_tcp(meter, "steadfast's transport alone", header.clone(), |base| {
+        Ok(whole(Transport::new().to(base)?))
+    })?;
     over_tcp(meter, "hyper-util", header.clone(), |_| Ok(whole(hyper())))?;
     over_tcp(meter, "hyper-util + ServiceBuilder", header.clone(), |_| {
         let three = rate_limits(MOST, MOST)

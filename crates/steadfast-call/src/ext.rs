@@ -15,7 +15,7 @@ use std::{
     any::Any,
     fmt,
     sync::{
-        Arc, OnceLock,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Instant,
@@ -63,7 +63,7 @@ struct Evidence {
     taken: AtomicBool,
     /// When it began; `None` inside if it was given up before.
     began: OnceLock<Option<Instant>>,
-    connection: OnceLock<Arc<dyn Connection>>,
+    connection: Mutex<Option<Arc<dyn Connection>>>,
 }
 
 /// The connection of a request, as far as layers need it: they can end it.
@@ -108,10 +108,10 @@ impl SendStamp {
         self.0.began.get_or_init(|| None).is_none()
     }
 
-    /// Records the request's connection; only the first call counts. Called by the transport.
+    /// Records the request's connection; the last call counts. Called by the transport, again if the first connection
+    /// ended before a byte of the request was written.
     pub fn set_connection(&self, connection: Arc<dyn Connection>) {
-        // One physical send has one connection.
-        let _ = self.0.connection.set(connection);
+        *self.0.connection.lock().unwrap_or_else(PoisonError::into_inner) = Some(connection);
     }
 
     /// Gives the send up, and ends its connection abortively. Returns the instant from which on nothing more of the
@@ -120,7 +120,8 @@ impl SendStamp {
     pub fn abort(&self) -> Option<Instant> {
         // First, so that a body is polled on the connection that is ended below, or never.
         self.give_up();
-        self.0.connection.get()?.abort()
+        let connection = self.0.connection.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        connection?.abort()
     }
 }
 

@@ -132,8 +132,8 @@ pub use crate::{
     layers::{deadline, route, span},
     stack::{BoxedStack, RequestBody, ResponseBody, Stack},
     transport::{
-        Connecting, Connector, HyperFuture, HyperTransport, InvalidCertificates, InvalidProxy, Line, Proxy,
-        StampedBody, TlsUnavailable, Transport, Unreachable,
+        Connecting, Connector, HostBody, HostTransport, HyperFuture, HyperTransport, InvalidCertificates,
+        InvalidProxy, Line, Proxy, StampedBody, TlsUnavailable, Transport, Unreachable,
     },
 };
 

@@ -8,6 +8,8 @@ impl Transport {
             .with("sends over", "HTTP/1.1")
             .with("connect timeout", format!("{:?}", self.connect_timeout))
             .with("unused connections", format!("{:?}", self.idle_timeout))
+            .with("unused connections, for orders", format!("{:?}", self.order_idle_timeout))
+            .with("connections", format!("at most {}", self.max_connections))
             .with("redirects", "never followed");
         let layer = match self.local_address {
             Some(address) => layer.with("local address", address),

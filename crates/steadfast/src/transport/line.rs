@@ -61,6 +61,13 @@ impl Line {
     }
 }
 
+impl<S: fmt::Debug + Send + 'static> Line<S> {
+    /// Returns a handle that ends the line.
+    pub(super) fn cutter(&self) -> Cutter {
+        Cutter(self.shared.clone())
+    }
+}
+
 impl<S> Line<S> {
     /// Creates a line over a stream of the caller's own connector.
     ///
@@ -158,7 +165,7 @@ fn tcp(stream: &Stream) -> &TcpStream {
 
 impl<S: fmt::Debug + Send + 'static> Connection for Line<S> {
     fn connected(&self) -> Connected {
-        Connected::new().extra(Cutter(self.shared.clone()))
+        Connected::new().extra(self.cutter())
     }
 }
 

@@ -149,6 +149,8 @@ fn defaults() -> BTreeMap<&'static str, String> {
         ("AttemptTimeoutLayer::body_idle", inner(of(&send, "idle"))),
         ("Transport::connect_timeout", of(&transport, "connect_timeout")),
         ("Transport::idle_timeout", of(&transport, "idle_timeout")),
+        ("Transport::order_idle_timeout", of(&transport, "order_idle_timeout")),
+        ("Transport::max_connections", of(&transport, "max_connections")),
         ("Transport::local_address", of(&transport, "local_address")),
         ("Transport::proxy", of(&transport, "proxy")),
         ("Transport::root_certificates", of(&transport, "roots")),

@@ -16,6 +16,7 @@ mod dropping;
 mod ended;
 mod errors;
 mod getting_out;
+mod host;
 mod kept;
 mod kept_limits;
 mod lengths;
