@@ -71,10 +71,10 @@ pub(crate) enum Told {
 impl Told {
     pub(crate) fn of(event: &OrderEvent) -> Self {
         let seen = |event: &str, intent: Option<u64>, order_id: &str, msg: String| {
-            let (order_id, msg) = (Some(identifier(order_id).into_owned()), readable(&msg).into_owned());
-            let event = event.to_owned();
+            let (order_id, event) = (Some(order_id.to_owned()), event.to_owned());
             Seen { at: seconds(wall()), event, name: None, intent, order_id, msg, other: false }
         };
+        let id = |order_id: &str| identifier(order_id).into_owned();
         match event {
             // Calls are dropped only when the run ends early; the journal then has the result.
             OrderEvent::Recovered { .. }
@@ -82,28 +82,33 @@ impl Told {
             | OrderEvent::Absent { .. }
             | OrderEvent::PlacedUnheard { .. } => Self::Elsewhere,
             OrderEvent::LateDuplicate { intent, name, order_id, kept } => {
+                let order_id = &id(order_id);
                 let kept = kept.as_ref().map_or_else(
                     || "told to be unresolved or not there".to_owned(),
-                    |kept| format!("told to be order {kept}"),
+                    |kept| format!("told to be order {}", id(kept)),
                 );
                 let msg = format!("order {order_id} appeared late: its row was {kept}; look at both");
                 let name = name.as_ref().map(|name| name.as_str().to_owned());
                 Self::Stands(Seen { name, ..seen("late_order", Some(intent.0), order_id, msg) })
             }
             OrderEvent::Excess { intent, order_id } => {
+                let order_id = &id(order_id);
                 let msg = format!(
                     "order {order_id} is one more than was acknowledged: it may be ours, by an answer that was lost; look at it"
                 );
                 Self::Stands(seen("excess", Some(intent.0), order_id, msg))
             }
             OrderEvent::RefusedButPlaced { intent, name, order_id, kept } => {
-                let kept = kept.as_ref().map(|kept| format!(", beside order {kept}")).unwrap_or_default();
+                let order_id = &id(order_id);
+                let kept =
+                    kept.as_ref().map(|kept| format!(", beside order {}", id(kept))).unwrap_or_default();
                 let msg =
                     format!("order {order_id} was refused and is placed all the same{kept}; look at it");
                 let name = name.as_ref().map(|name| name.as_str().to_owned());
                 Self::Stands(Seen { name, ..seen("refused_but_placed", Some(intent.0), order_id, msg) })
             }
             OrderEvent::Conflict { intent, name, other, order_id } => {
+                let order_id = &id(order_id);
                 let msg = match other {
                     Some(_) => {
                         format!("the service gave the identifier {order_id} to two orders: both are in doubt")
@@ -117,17 +122,19 @@ impl Told {
                 Self::Stands(Seen { name, other, ..seen("conflict", Some(intent.0), order_id, msg) })
             }
             OrderEvent::AckNotListed { intent, name, order_id } => {
+                let order_id = &id(order_id);
                 let msg = format!("order {order_id} was acknowledged and is in no list: its row is in doubt");
                 let name = name.as_ref().map(|name| name.as_str().to_owned());
                 Self::Stands(Seen { name, ..seen("ack_not_listed", Some(intent.0), order_id, msg) })
             }
             OrderEvent::AckUnconfirmed { intent, name, order_id, candidates } => {
+                let order_id = &id(order_id);
                 let instead = if candidates.is_empty() {
                     String::new()
                 } else {
                     format!(
                         "; it may be order {} instead: cancel none before you know",
-                        candidates.join(" or ")
+                        candidates.iter().map(|order_id| id(order_id)).collect::<Vec<_>>().join(" or ")
                     )
                 };
                 let msg = format!(
@@ -145,7 +152,7 @@ impl Told {
             }
             OrderEvent::MayBeDoubled { intent, name, kept } => {
                 let kept =
-                    kept.as_ref().map_or_else(|| "no order".to_owned(), |kept| format!("order {kept}"));
+                    kept.as_ref().map_or_else(|| "no order".to_owned(), |kept| format!("order {}", id(kept)));
                 let msg = format!(
                     "the lists by which this row was sent again prove less now: beside {kept} there may be another"
                 );
@@ -154,6 +161,7 @@ impl Told {
                 Self::Stands(seen)
             }
             OrderEvent::AckMismatch { intent, name, order_id } => {
+                let order_id = &id(order_id);
                 let msg = format!(
                     "the list shows another order as {order_id} than was acknowledged: its row is in doubt"
                 );
@@ -164,12 +172,13 @@ impl Told {
                 "the machine's wall clock was set, or is wrong: the trading day goes on as it was".to_owned(),
             ),
             OrderEvent::ListNotMonotone { order_id } => Self::Note(format!(
-                "the order list no longer holds order {order_id}, which it has shown: an order that it lacks proves nothing \
-                 now"
+                "the order list no longer holds order {}, which it has shown: an order that it lacks proves nothing \
+                 now",
+                id(order_id)
             )),
             OrderEvent::Uncalibrated { order_id, .. } => Self::Note(format!(
-                "the order list shows order {order_id} in another form than it was sent in: orders in doubt are hard to \
-                 recognise"
+                "the order list shows order {} in another form than it was sent in: orders in doubt are hard to recognise",
+                id(order_id)
             )),
             other => Self::unknown(&format!("{other:?}")),
         }
@@ -216,11 +225,13 @@ impl Contradicted {
                 return Told::of(event);
             }
             OrderEvent::Recovered { intent, name, order_id } => {
+                let order_id = identifier(order_id).into_owned();
                 let msg = format!("the order of this row is {order_id}, whatever was told before");
-                (intent, name, Some(identifier(order_id).into_owned()), msg)
+                (intent, name, Some(order_id), msg)
             }
             OrderEvent::Unresolved { intent, name, unresolved } => {
-                let (reason, may_be) = (unresolved.reason.as_str(), unresolved.candidates.join(", "));
+                let candidates: Vec<_> = unresolved.candidates.iter().map(|id| identifier(id)).collect();
+                let (reason, may_be) = (unresolved.reason.as_str(), candidates.join(", "));
                 let may_be = if may_be.is_empty() { may_be } else { format!("; it may be {may_be}") };
                 (intent, name, None, format!("{NOT_KNOWN}{reason}{may_be}"))
             }
@@ -230,8 +241,7 @@ impl Contradicted {
         if !self.0.contains(&intent.0) || name.as_deref().is_some_and(is_open) {
             return Told::of(event);
         }
-        let (event, msg) = ("corrected".to_owned(), readable(&msg).into_owned());
-        let intent = Some(intent.0);
+        let (event, intent) = ("corrected".to_owned(), Some(intent.0));
         Told::Stands(Seen { at: seconds(wall()), event, name, intent, order_id, msg, other: false })
     }
 }

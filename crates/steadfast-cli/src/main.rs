@@ -108,7 +108,15 @@ fn refuse(error: &clap::Error) -> ExitCode {
     {
         readable::hide(&SecretString::from(rest));
     }
-    exit::print_note(error.render().to_string().trim_end());
+    let mut told = error.render().to_string();
+    // What was given is foreign; the words around it are not.
+    let kinds = [ContextKind::InvalidValue, ContextKind::InvalidSubcommand, ContextKind::InvalidArg];
+    for given in kinds.into_iter().filter_map(|kind| error.get(kind)) {
+        if let ContextValue::String(given) = given {
+            told = told.replace(given.as_str(), &readable::readable(given));
+        }
+    }
+    exit::print_note(told.trim_end());
     code
 }
 

@@ -26,7 +26,6 @@ use crate::{
     exit::{Failed, print_note},
     journal::{clearing, way_out, with_advice},
     placement::Hindrance,
-    readable::identifier,
     sends::Sends,
     stdout,
 };
@@ -236,12 +235,6 @@ fn print(
 ) -> Result<(), Failed> {
     let doubts = orders.iter().map(|order| Row { next: steps.for_order(order), ..Row::of(order) });
     let rows: Vec<Row<'_>> = doubts.chain(events.iter().map(Row::of_event)).collect();
-    // The user cancels orders by these, so they are shown even where they look like a piece of a secret.
-    for id in
-        rows.iter().flat_map(|row| row.order_id.into_iter().chain(row.candidates.iter().map(String::as_str)))
-    {
-        drop(identifier(id));
-    }
     show(&rows, json)?;
     let unknown = rows.iter().filter(|row| row.next.is_some()).count();
     let refused = rows.iter().filter(|row| row.status == NOT_EXECUTED).count();

@@ -10,6 +10,8 @@ use steadfast::{
 use steadfast_call::{Call, find_cause};
 use steadfast_spec::{Envelope, PlacedOrder};
 
+use crate::readable::{identifier, readable};
+
 /// The request header with a call's name for the sandbox's ground truth.
 pub(crate) const INTENT: HeaderName = HeaderName::from_static("x-test-intent");
 
@@ -138,8 +140,9 @@ async fn send(client: &Client, name: &str, order: &OrderRequest, tell: Tell) -> 
     let is_unknown = Outcome::of(&head.extensions).is_some_and(Outcome::is_unknown);
     Ok(match PlacedOrder::parse(&body) {
         Ok(placed) if head.status == StatusCode::OK && !is_unknown => Placement::Placed {
+            // The id first: the text may quote it.
+            msg: quoted(&placed.order_id, &placed.msg),
             order_id: placed.order_id,
-            msg: placed.msg,
             resolution: head.extensions.get().cloned(),
         },
         _ => {
@@ -166,7 +169,8 @@ impl Placement {
             Reason::NotObserved => Self::NotObserved { said },
             reason => {
                 let candidates = unresolved.candidates.clone();
-                let answered = unresolved.answered.as_ref().map(|id| format!("order {id} (unconfirmed)"));
+                let answered =
+                    unresolved.answered.as_ref().map(|id| format!("order {} (unconfirmed)", identifier(id)));
                 let said = answered.or(said);
                 Self::Unresolved { reason: reason.as_str(), candidates, why: None, said }
             }
@@ -202,11 +206,18 @@ impl Placement {
     }
 }
 
+/// Returns the service's text about an order, which may quote the order's id.
+fn quoted(order_id: &str, msg: &str) -> String {
+    drop(identifier(order_id));
+    readable(msg).into_owned()
+}
+
 /// Returns the service's text after its status; `None` if there is none.
 fn said(status: StatusCode, body: &[u8]) -> Option<String> {
     match Envelope::parse(body) {
         Ok(Envelope::Error { msg }) => {
-            Some(format!("{} {}", status.as_u16(), msg.chars().take(LONGEST).collect::<String>()))
+            let msg: String = msg.chars().take(LONGEST).collect();
+            Some(format!("{} {}", status.as_u16(), readable(&msg)))
         }
         _ => None,
     }

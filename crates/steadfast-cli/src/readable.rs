@@ -1,7 +1,9 @@
 //! Makes foreign texts safe for a terminal, a file or a log.
 //!
-//! The service's texts may quote a token, move a terminal's cursor, or begin like a spreadsheet formula. Everything
-//! that this command writes passes [`readable`]; cells of a result file pass [`cell`] as well.
+//! The service's texts may quote a token, move a terminal's cursor, or begin like a spreadsheet formula. Each of them
+//! passes [`readable`] where it comes in, and its names of orders pass [`identifier`]. Everything that this command writes
+//! passes [`composed`] as well, which leaves its own words alone: one of them may be a password. Cells of a result
+//! file pass [`cell`]. The log, whose lines are not taken apart, is masked like a foreign text.
 
 use std::{
     borrow::Cow,
@@ -11,7 +13,7 @@ use std::{
 
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
-use steadfast::auth::{TokenSource, holds_whole_secret, secret_places};
+use steadfast::auth::{TokenSource, holds_start_of_secret, secret_places};
 use steadfast_spec::is_obeyed;
 
 /// Replaces a secret.
@@ -39,18 +41,41 @@ pub(crate) fn hide_tokens_of(source: &TokenSource) {
     SOURCES.lock().push(source.clone());
 }
 
-/// Returns a text without secrets, passwords in addresses, and characters that control a terminal.
+/// Returns a foreign text without secrets, passwords in addresses, and characters that control a terminal.
 pub(crate) fn readable(text: &str) -> Cow<'_, str> {
-    let masked = without_passwords(without_secrets(text.into()));
+    let masked = without_passwords(without_secrets(text.into(), Words::Foreign));
     without_control(masked)
 }
 
-/// Returns the service's name for an order, readable. Only a whole secret is masked in it: by chance an identifier may
-/// share a few characters with one, such as a date, and the user needs it to cancel the order. From then on it is shown
-/// in every other text as well.
+/// As [`readable`], for a text of this command that holds foreign ones, which were made readable before. What may be an
+/// ordinary word of its own is not masked.
+pub(crate) fn composed(text: &str) -> Cow<'_, str> {
+    let masked = without_passwords(without_secrets(text.into(), Words::Own));
+    without_control(masked)
+}
+
+/// Whose words a text is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Words {
+    Foreign,
+    /// Ours, with foreign texts between them.
+    Own,
+}
+
+/// From this many letters on, what a secret and a text have in common is no ordinary word.
+const LONG: usize = 16;
+
+fn may_be_a_word(text: &str) -> bool {
+    let letters = text.chars().filter(|c| !c.is_whitespace());
+    text.chars().all(|c| c.is_ascii_alphabetic() || c.is_whitespace()) && letters.count() < LONG
+}
+
+/// Returns the service's name for an order, readable. It is masked if it holds the beginning of a secret. By chance it may
+/// share another piece with one, such as a date, and the user needs it to cancel the order: from then on it is shown in
+/// every other text as well.
 pub(crate) fn identifier(text: &str) -> Cow<'_, str> {
     let secrets = secrets();
-    if secrets.iter().any(|secret| holds_whole_secret(text, secret)) {
+    if secrets.iter().any(|secret| holds_start_of_secret(text, secret)) {
         return MASK.into();
     }
     if !secret_places(text, &secrets).is_empty() {
@@ -78,9 +103,9 @@ fn without_control(masked: Cow<'_, str>) -> Cow<'_, str> {
     shown.into()
 }
 
-/// Returns a service text as a table cell: readable, on one line, and not a formula in any spreadsheet.
+/// Returns a composed text as a table cell: on one line, and not a formula in any spreadsheet.
 pub(crate) fn cell(text: &str) -> Cow<'_, str> {
-    in_cell(readable(text))
+    in_cell(composed(text))
 }
 
 /// Returns the service's name for an order as a table cell.
@@ -108,7 +133,7 @@ fn secrets() -> Vec<SecretString> {
     secrets
 }
 
-fn without_secrets(text: Cow<'_, str>) -> Cow<'_, str> {
+fn without_secrets(text: Cow<'_, str>, words: Words) -> Cow<'_, str> {
     let secrets = secrets();
     let mut places = secret_places(&text, &secrets);
     if places.is_empty() {
@@ -116,7 +141,7 @@ fn without_secrets(text: Cow<'_, str>) -> Cow<'_, str> {
     }
     let known = IDENTIFIERS.lock();
     // A secret may have become known since.
-    let shown = known.iter().filter(|id| !secrets.iter().any(|secret| holds_whole_secret(id, secret)));
+    let shown = known.iter().filter(|id| !secrets.iter().any(|secret| holds_start_of_secret(id, secret)));
     let shown: Vec<_> = shown
         .flat_map(|id| text.match_indices(id.as_str()))
         .filter(|(at, id)| {
@@ -130,7 +155,22 @@ fn without_secrets(text: Cow<'_, str>) -> Cow<'_, str> {
     drop(known);
     let mut hidden = vec![false; text.len()];
     places.into_iter().for_each(|place| hidden[place].fill(true));
+    if words == Words::Own {
+        show_words(&text, &mut hidden);
+    }
     masked(&text, |at| hidden[at]).into()
+}
+
+/// Shows the hidden pieces that may be words of our own.
+fn show_words(text: &str, hidden: &mut [bool]) {
+    let mut from = 0;
+    for piece in hidden.to_vec().chunk_by(|one, next| one == next) {
+        let place = from..from + piece.len();
+        if piece[0] && may_be_a_word(&text[place.clone()]) {
+            hidden[place.clone()].fill(false);
+        }
+        from = place.end;
+    }
 }
 
 /// Masks possible secrets in an address: user and password between `://` and `@`, and the text after `?` or `#`.
@@ -177,14 +217,14 @@ fn masked(text: &str, is_hidden: impl Fn(usize) -> bool) -> String {
     shown
 }
 
-/// Wraps a value so that its text is made readable.
+/// Wraps a text of this command, so that it is written as [`composed`] shows it.
 pub(crate) struct Readable<T>(pub(crate) T);
 
 impl<T: fmt::Display> fmt::Display for Readable<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = String::new();
         write!(text, "{}", self.0)?;
-        f.write_str(&readable(&text))
+        f.write_str(&composed(&text))
     }
 }
 
@@ -195,7 +235,7 @@ impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
         // The log's own colours must work. Foreign texts in it were escaped when they were logged.
-        let shown = without_passwords(without_secrets(text));
+        let shown = without_passwords(without_secrets(text, Words::Foreign));
         io::stderr().write_all(shown.as_bytes())?;
         Ok(bytes.len())
     }
@@ -238,16 +278,33 @@ mod tests {
         assert_eq!(readable("a YS1zZWNyZXQtb2Ytc29tZS1sZW5ndGg= b"), "a ***= b");
         assert_eq!(readable("a %61-secret-of-some b, 612d7365637265742d6f66"), "a *** b, ***");
         assert_eq!(readable("institution of a hundred thousands"), "institution of a hundred thousands");
-        assert_eq!(readable("order a-secret7, placed"), "order ***7, placed");
-        assert_eq!(identifier("a-secret7"), "a-secret7");
-        assert_eq!(readable("order a-secret7, placed"), "order a-secret7, placed", "it is an order id");
-        assert_eq!(readable("a-secret7, a-secret-of"), "a-secret7, ***", "and no other text");
-        assert_eq!(readable("a-secret7-of, 1a-secret7"), "***7-of, 1***7");
-        assert_eq!(identifier("1a-secret-of-some-length"), "***");
+        assert_eq!(readable("order of-some-7, placed"), "order ***7, placed");
+        assert_eq!(identifier("of-some-7"), "of-some-7");
+        assert_eq!(readable("order of-some-7, placed"), "order of-some-7, placed", "it is an order id");
+        assert_eq!(readable("of-some-7, a-secret-of"), "of-some-7, ***", "and no other text");
+        assert_eq!(readable("of-some-7-of, 1of-some-7"), "***7-of, 1***7");
+        for start in ["1a-secret-of-some-length", "a-secret-of-some", "A-SECRET7"] {
+            assert_eq!(identifier(start), "***", "{start} begins as the secret does");
+        }
+        assert_eq!(identifier("htgnel-emos-fo-terces-a"), "htgnel-emos-fo-terces-a", "backwards it is none");
         assert_eq!(readable("see https://user:pa/ss@host/v2 there"), "see https://***@host/v2 there");
         assert_eq!(readable("'http://u:p@h'"), "'http://***@h'");
         assert_eq!(readable("'https://host/v2?to=a@b' for"), "'https://host/v2?***' for");
         assert_eq!(readable("https://u:p@host/v2#key=a, b"), "https://***@host/v2#***, b");
         assert_eq!(readable("is it http://host/v2?"), "is it http://host/v2?");
+    }
+
+    #[test]
+    fn x01_a_word_that_is_the_password_stands_in_our_own_texts_and_in_no_foreign_one() {
+        hide(&SecretString::from("zebra"));
+        hide(&SecretString::from("hippopotamus"));
+        hide(&SecretString::from("lettersonlybutlongerthananyword"));
+        let own = "a zebra and a hippopotamus, {\"zebra\": 1}";
+        assert_eq!(composed(own), own);
+        assert_eq!(readable(own), "a *** and a ***, {\"***\": 1}");
+        assert_eq!(cell(&format!("the zebra said: {}", readable("zebra"))), "the zebra said: ***");
+        assert_eq!(composed("lettersonlybutlongerthananyword"), "***", "it is no word");
+        hide(&SecretString::from("giraffe1-and-more"));
+        assert_eq!(composed("of giraffe1-and-more"), "of ***");
     }
 }

@@ -44,12 +44,16 @@ pub fn secret_places(text: &str, secrets: &[SecretString]) -> Vec<Range<usize>> 
     places
 }
 
-/// True if a text holds a secret of at least eight characters from its beginning to its end, in any case and with
-/// blanks in it.
+/// True if a text holds the beginning of a secret: eight characters of it or more, in any case and with blanks in them;
+/// twelve, if they are digits, because an identifier may begin with the same date by chance.
+///
+/// A piece from the middle, and a secret that is spelled backwards, are not found.
 #[must_use]
-pub fn holds_whole_secret(text: &str, secret: &SecretString) -> bool {
+pub fn holds_start_of_secret(text: &str, secret: &SecretString) -> bool {
     let (secret, text) = (Plain::of(secret.expose_secret()).bytes, Plain::of(text).bytes);
-    secret.len() >= PIECE && text.windows(secret.len()).any(|window| window == secret)
+    let is_date = secret.iter().take(PIECE).all(u8::is_ascii_digit);
+    let length = if is_date { secret.len().min(PIECE + PIECE / 2) } else { PIECE };
+    secret.len() >= PIECE && text.windows(length).any(|window| window == &secret[..length])
 }
 
 /// A text as secrets are compared with it: in lower case, without blanks and without characters that are not seen.
@@ -151,10 +155,19 @@ mod tests {
     }
 
     #[test]
-    fn an_identifier_that_shares_a_few_characters_with_a_secret_holds_it_not() {
+    fn an_identifier_that_shares_a_piece_with_a_secret_does_not_begin_as_it_does() {
         let secret = "a-secret-of-some-length".into();
-        assert!(!holds_whole_secret("a-secret7", &secret));
-        assert!(holds_whole_secret("1A-secret-of-some-length", &secret));
-        assert!(!holds_whole_secret("pin7", &"pin7".into()));
+        assert!(!holds_start_of_secret("of-some-7", &secret));
+        assert!(!holds_start_of_secret("a-secre7", &secret));
+        for start in ["a-secret7", "1A-secret-of-some-length", "x A-SEC ret-of"] {
+            assert!(holds_start_of_secret(start, &secret), "{start}");
+        }
+        let backwards: String = "a-secret-of-some-length".chars().rev().collect();
+        assert!(!holds_start_of_secret(&backwards, &secret), "it is not looked for");
+        assert!(!holds_start_of_secret("pin7", &"pin7".into()));
+        let dated = "20261126-and-more".into();
+        assert!(!holds_start_of_secret("2026112600017", &dated));
+        assert!(holds_start_of_secret("20261126-and7", &dated));
+        assert!(holds_start_of_secret("20261126", &"20261126".into()));
     }
 }

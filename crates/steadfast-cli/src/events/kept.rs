@@ -5,6 +5,7 @@ use std::{
 };
 
 use super::{Seen, repeats::once_each};
+use crate::readable::identifier;
 
 /// Events that outlive the process: one JSON object a line, beside the journal.
 pub(crate) struct Kept(PathBuf);
@@ -80,7 +81,10 @@ impl Kept {
                 }
             }
         }
-        Ok(once_each(events))
+        let events = once_each(events);
+        // Their texts quote them.
+        events.iter().filter_map(|seen: &Seen| seen.order_id.as_deref()).for_each(|id| drop(identifier(id)));
+        Ok(events)
     }
 }
 

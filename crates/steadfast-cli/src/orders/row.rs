@@ -1,4 +1,4 @@
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use serde::Serialize;
 use steadfast::{
@@ -6,7 +6,12 @@ use steadfast::{
     dedup::{RecoveredOrder, Verdict},
 };
 
-use crate::{events::Seen, exit::Failed, stdout::print_line};
+use crate::{
+    events::Seen,
+    exit::Failed,
+    readable::{identifier, readable},
+    stdout::print_line,
+};
 
 /// The status of an order that the service refused (401, 429), as a list has confirmed.
 pub(super) const NOT_EXECUTED: &str = "not executed";
@@ -24,10 +29,10 @@ pub(super) struct Row<'a> {
     /// `not placed`), or the kind of an event, such as `late order`.
     pub(super) status: String,
     /// The status of the order in the list, if it was found there.
-    pub(super) listed: Option<&'a str>,
+    pub(super) listed: Option<String>,
     #[serde(rename = "orderId")]
-    pub(super) order_id: Option<&'a str>,
-    pub(super) candidates: &'a [String],
+    pub(super) order_id: Option<Cow<'a, str>>,
+    pub(super) candidates: Vec<Cow<'a, str>>,
     /// The text of an event.
     pub(super) msg: Option<&'a str>,
     /// Why an order is still in doubt, and what to do about it.
@@ -44,8 +49,8 @@ impl fmt::Display for Row<'_> {
         if let (Some(side), Some(qty), Some(sym_id)) = (self.side, &self.qty, self.sym_id) {
             write!(f, " {side} {qty} {sym_id}")?;
         }
-        write!(f, " {} {}", self.order_id.unwrap_or("-"), self.status)?;
-        if let Some(listed) = self.listed {
+        write!(f, " {} {}", self.order_id.as_deref().unwrap_or("-"), self.status)?;
+        if let Some(listed) = &self.listed {
             write!(f, "; the list shows it as {listed}")?;
         }
         self.candidates.iter().try_for_each(|candidate| write!(f, " {candidate}"))?;
@@ -68,7 +73,9 @@ impl<'a> Row<'a> {
             _ => ("in doubt".to_owned(), None, &[][..]),
         };
         let listed = match &order.verdict {
-            Verdict::Recovered { status, .. } => status.as_deref(),
+            Verdict::Recovered { status, .. } => {
+                status.as_deref().map(|status| readable(status).into_owned())
+            }
             _ => None,
         };
         Self {
@@ -79,8 +86,8 @@ impl<'a> Row<'a> {
             qty: Some(request.qty().to_string()),
             status,
             listed,
-            order_id,
-            candidates,
+            order_id: order_id.map(identifier),
+            candidates: candidates.iter().map(|id| identifier(id)).collect(),
             msg: None,
             next: None,
         }
@@ -95,8 +102,8 @@ impl<'a> Row<'a> {
             qty: None,
             status: seen.event.replace('_', " "),
             listed: None,
-            order_id: seen.order_id.as_deref(),
-            candidates: &[],
+            order_id: seen.order_id.as_deref().map(identifier),
+            candidates: Vec::new(),
             msg: Some(&seen.msg),
             next: None,
         }

@@ -20,6 +20,7 @@ use crate::{
     exit::{Failed, print_note},
     journal::with_advice,
     question::confirmed,
+    readable::identifier,
     signal::interrupted,
     stdout,
 };
@@ -84,8 +85,8 @@ async fn rule(
     }
     let row = Row {
         status: if order_id.is_some() { "placed" } else { "not placed" }.to_owned(),
-        order_id,
-        candidates: &[],
+        order_id: order_id.map(identifier),
+        candidates: Vec::new(),
         ..Row::of(order)
     };
     if let Some(order_id) = order_id.filter(|order_id| !is_listed(&entries, order, order_id)) {

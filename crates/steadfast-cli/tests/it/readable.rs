@@ -116,3 +116,44 @@ async fn x01_what_follows_an_address_is_quoted_by_no_error() {
         assert!(!said(&output).1.contains(&secret[..8]), "{}", said(&output).1);
     }
 }
+
+/// Regression: the password `wrong` was masked in our own sentences, and the key `placed` of the JSON object as well.
+#[tokio::test]
+async fn x01_a_password_that_is_an_ordinary_word_stays_in_our_own_words_alone() {
+    let gateway = OwnGateway::serve(|_| (415, r#"{"s":"error","msg":"placed is wrong"}"#.to_owned())).await;
+    let file = orders(1);
+    let run = async |args: &[&str], password: &str| {
+        let mut command = gateway.command(args);
+        command.env_remove("STEADFAST_ACCESS_TOKEN").env("STEADFAST_ACCESS_TOKEN_FILE", "token");
+        std::fs::write(file.beside("token"), password).unwrap();
+        let output = command.current_dir(file.folder.path()).output().await.unwrap();
+        said(&output)
+    };
+    let (stdout, stderr) = run(&["replay", file.path(), "--yes", "--json"], "placed").await;
+    let object: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&object["placed"], &object["refused"]), (&0.into(), &1.into()), "{stdout}");
+    assert_eq!(object["results"][0]["msg"], "415 *** is wrong", "{stdout}");
+    assert!(stderr.contains("placed 0 (0 now, 0 before) refused 1"), "{stderr}");
+    let (_, stderr) = run(&["replay", file.path(), "--yes", "--nonsense-nonsense"], "nonsense").await;
+    assert!(stderr.contains("unexpected argument"), "{stderr}");
+}
+
+/// Regression: 16 of the 20 characters of a token were printed, because a service gave them as an order's identifier.
+#[tokio::test]
+async fn x01_an_identifier_that_begins_as_a_secret_is_masked() {
+    let backwards: String = TOKEN.chars().rev().collect();
+    let (begun, piece) = (TOKEN[..16].to_owned(), format!("26{}", &TOKEN[8..16]));
+    let ids = [begun.clone(), format!("1{}", &KEY[..8]), piece.clone(), backwards.clone()];
+    let gateway = OwnGateway::serve(move |number| placed(&ids[number], "Order placed")).await;
+    let file = orders(4);
+    let args = ["replay", file.path(), "--yes", "--in-order"];
+    let (stdout, stderr) = said(&gateway.command(&args).output().await.unwrap());
+    assert_eq!(stdout.matches(",placed,***,,Order placed\n").count(), 2, "{stdout}{stderr}");
+    // A piece of eight characters may be there by chance, and backwards nothing is looked for.
+    for shown in [&piece, &backwards] {
+        assert!(stdout.contains(&format!(",placed,{shown},,Order placed\n")), "{stdout}{stderr}");
+    }
+    for hidden in [&TOKEN[..8], &KEY[..8]] {
+        assert!(!stdout.contains(hidden) && !stderr.contains(hidden), "{stdout}{stderr}");
+    }
+}

@@ -7,7 +7,10 @@ use super::{
     sentence::{told, way_out, with_candidates},
     sheet::Record,
 };
-use crate::events::{NOT_KNOWN, Seen};
+use crate::{
+    events::{NOT_KNOWN, Seen},
+    readable::identifier,
+};
 
 /// The status of a line about a row whose order the run has not looked for a last time.
 const NOT_LOOKED_FOR: &str = "event: not looked for";
@@ -75,7 +78,7 @@ impl<W: Write> Results<W> {
     fn unresolved_after_all(&mut self, line: u64, msg: &str) -> std::io::Result<()> {
         let msg = &match self.placed.get(&line) {
             // No list shows it, but a person may find it by this.
-            Some(told) => format!("{msg}; its answer named {}", told.order_id),
+            Some(told) => format!("{msg}; its answer named {}", identifier(&told.order_id)),
             None => msg.to_owned(),
         };
         self.take_back(line);

@@ -1,6 +1,9 @@
 use steadfast::dedup::Resolution;
 
-use crate::{readable::readable, replay::words::REASONS};
+use crate::{
+    readable::{identifier, readable},
+    replay::words::REASONS,
+};
 
 /// Returns the word of a reason, with its meaning.
 pub(crate) fn told(reason: &str) -> String {
@@ -35,20 +38,20 @@ pub(crate) fn is_for_a_person(reason: &str) -> bool {
 
 /// Appends the orders that it may be.
 pub(super) fn with_candidates(text: String, candidates: &[String]) -> String {
+    let candidates: Vec<_> = candidates.iter().map(|id| identifier(id)).collect();
     if candidates.is_empty() { text } else { format!("{text}; it may be {}", candidates.join(", ")) }
 }
 
 /// Appends the service's own text.
 pub(super) fn with_said(text: &str, said: Option<&str>) -> String {
-    // Made readable by itself: where it quotes a credential, nothing else of the row is withheld.
-    said.map_or_else(|| text.to_owned(), |said| format!("{text}; the service said: {}", readable(said)))
+    said.map_or_else(|| text.to_owned(), |said| format!("{text}; the service said: {said}"))
 }
 
 /// Returns the order's status in the list. A rejected order was processed too, but is no position.
 pub(super) fn with_status(resolution: &Resolution) -> Option<String> {
     match resolution {
         Resolution::Recovered { status: Some(status), .. } => {
-            Some(format!("recovered; the list shows it as {status}"))
+            Some(format!("recovered; the list shows it as {}", readable(status)))
         }
         _ => None,
     }

@@ -2,7 +2,7 @@ use std::{borrow::Cow, collections::BTreeMap, io::Write};
 
 use serde::Serialize;
 
-use crate::readable::{cell, identifier, identifier_cell, readable};
+use crate::readable::{cell, composed, identifier, identifier_cell};
 
 /// The columns of the results.
 pub(crate) const COLUMNS: [&str; 5] = ["line", "status", "orderId", "resolution", "msg"];
@@ -67,7 +67,7 @@ impl<W: Write> Sheet<W> {
                 status: record.status.to_owned(),
                 order_id: some(&identifier(record.order_id)),
                 resolution: some(record.resolution),
-                msg: readable(&self.marked(record.msg)).into_owned(),
+                msg: composed(&self.marked(record.msg)).into_owned(),
             };
             self.ends.insert(line, end);
         }
