@@ -26,7 +26,7 @@ use crate::{
     numbers::{AttemptNo, ReadNo, Session},
     protocol::event::Answer,
     tracker::{
-        account::{Account, checking::Checked},
+        account::{Account, checking::Checked, recording::Begun},
         asker::Asker,
         halt::Halt,
         order_tracker::OrderTracker,
@@ -54,7 +54,7 @@ const CHECK_PATIENCE: Duration = Duration::from_secs(2);
 ///    that older orders in it are known.
 /// 5. If the tracker has a [journal](crate::journal), an order goes down when its attempt is durable. If the journal
 ///    fails, the order is refused. If it takes longer than a second, the order is left unsent, and an outer layer
-///    tries again with a new permit.
+///    tries again with a new permit. So it is if the trading day of its entry is over when its body is polled.
 /// 6. An order that was answered by 401 or 429 is sent again only when a valid list, read a second after that, does
 ///    not show it. Until then the repeat waits here, for two seconds at most, after which it is left unsent as in 5.
 ///    If the list shows it or cannot be read, the order is in doubt, and the repeat is refused.
@@ -285,8 +285,9 @@ fn enter<B>(request: &Request<B>) -> Result<Entered, OrderRefused> {
             // An order without an intent is not sent.
             let intent = *intent.get().ok_or(OrderRefused::NotWanted)?;
             ticket.account.check_day()?;
-            let (attempt, durable) = ticket.account.begin(intent, session).ok_or(OrderRefused::NotWanted)?;
-            let order = Some(CheckedOrder { account: ticket.account.clone(), attempt, run: *run });
+            let Begun { attempt, durable, written } =
+                ticket.account.begin(intent, session).ok_or(OrderRefused::NotWanted)?;
+            let order = Some(CheckedOrder { account: ticket.account.clone(), attempt, run: *run, written });
             Ok(Entered { order, durable, read: None })
         }
     }
@@ -524,6 +525,8 @@ fn not_sent(error: BoxError) -> BoxError {
         Some(OrderRefused::SendByPassed) => Failure::refused(OrderRefused::SendByPassed).into(),
         Some(OrderRefused::Halted) => Failure::refused(OrderRefused::Halted).into(),
         Some(OrderRefused::TooOld) => Failure::refused(OrderRefused::TooOld).into(),
+        // An outer layer tries again, with an entry of the new day.
+        Some(OrderRefused::DayTurned) => Failure::new(Fate::NeverLeft, OrderRefused::DayTurned).into(),
         Some(_) => Failure::refused(OrderRefused::NotWanted).into(),
         None if Failure::outcome_of(&*error) == Outcome::NotSent => error,
         None => Failure::new(Fate::NeverLeft, error).into(),
