@@ -82,13 +82,14 @@ mod tracker;
 pub use crate::{
     error::{InDoubt, NotRepeated, OrderRefused},
     guard::{
-        guarded_body::GuardedBody,
-        send_guard::{SendGuard, SendGuardFuture, SendGuardLayer},
+        future::SendGuardFuture, guarded_body::GuardedBody, layer::SendGuardLayer, send_guard::SendGuard,
     },
     numbers::{AttemptNo, IntentNo, LogicalTime, ReadNo, Session, TradingDay},
     place::{body::ResponseBody, future::ResponseFuture, layer::DedupLayer, service::Dedup},
     protocol::{
-        event::{Answer, Effect, Event, OrderEvent},
+        effect::Effect,
+        event::{Answer, Event},
+        order_event::OrderEvent,
         order_protocol::OrderProtocol,
         read_fault::ReadFault,
         resolution::{RESOLUTION_HEADER, Reason, Resolution, Unresolved, Verdict},

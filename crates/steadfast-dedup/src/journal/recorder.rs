@@ -10,10 +10,8 @@ use super::{Durable, Entry, Journal, Record};
 use crate::{
     numbers::{AttemptNo, IntentNo, Session, TradingDay},
     protocol::{
-        event::{Effect, Event, OrderEvent},
-        order_protocol::OrderProtocol,
-        resolution::Reason,
-        ruling::Ruling,
+        effect::Effect, event::Event, order_event::OrderEvent, order_protocol::OrderProtocol,
+        resolution::Reason, ruling::Ruling,
     },
 };
 

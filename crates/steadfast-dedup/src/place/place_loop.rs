@@ -8,7 +8,7 @@ use tower_service::Service;
 
 use crate::{
     error::OrderRefused,
-    guard::send_guard::outcome_of_order,
+    guard::open_send::outcome_of_order,
     numbers::IntentNo,
     place::{
         answer::{Answer, Answered, in_doubt, joined, synthesized, unsent},

@@ -14,9 +14,10 @@ use crate::{
     numbers::{IntentNo, LogicalTime},
     protocol::{
         attempt::{Attempt, AttemptState, Never},
-        event::{Effect, OrderEvent},
+        effect::Effect,
         fidelity::ListFidelity,
         intent::{Finding, Intent, Phase},
+        order_event::OrderEvent,
         order_protocol::OrderProtocol,
         resolution::Reason,
     },

@@ -7,7 +7,7 @@
 use crate::{
     numbers::IntentNo,
     protocol::{
-        event::Effect, intent::Intent, key::Key, listed_orders::fresh::Fresh, matcher,
+        effect::Effect, intent::Intent, key::Key, listed_orders::fresh::Fresh, matcher,
         order_protocol::OrderProtocol,
     },
     settings::policy::AccountMode,

@@ -12,9 +12,10 @@ use crate::{
     numbers::{IntentNo, Session},
     protocol::{
         attempt::Attempt,
-        event::{Effect, OrderEvent},
+        effect::Effect,
         intent::{Finding, Intent},
         listed_orders::session_list::SessionList,
+        order_event::OrderEvent,
         order_protocol::OrderProtocol,
         reads::ReadStart,
         resolution::Reason,

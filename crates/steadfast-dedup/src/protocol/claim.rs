@@ -13,7 +13,7 @@ use crate::{
     protocol::{
         attempt::{Attempt, Never},
         doubt::Fault,
-        event::Effect,
+        effect::Effect,
         intent::{Finding, Intent},
         key::Key,
         keys::KeyIntents,

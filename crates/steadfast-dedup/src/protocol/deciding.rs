@@ -5,9 +5,10 @@ use std::time::Duration;
 use crate::{
     numbers::{IntentNo, TradingDay},
     protocol::{
-        event::{Effect, OrderEvent},
+        effect::Effect,
         intent::{Finding, Intent},
         keys::{Ended, Overnight},
+        order_event::OrderEvent,
         order_protocol::OrderProtocol,
         resolution::{Reason, Unresolved},
     },

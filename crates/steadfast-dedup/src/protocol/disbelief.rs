@@ -16,11 +16,13 @@ use steadfast_spec::{OrderType, Validity};
 use crate::{
     numbers::{AttemptNo, IntentNo, Session},
     protocol::{
-        event::{Answer, Effect, OrderEvent},
+        effect::Effect,
+        event::Answer,
         intent::{Finding, Intent},
         key::Key,
         listed_orders::fresh::Fresh,
         matcher,
+        order_event::OrderEvent,
         order_protocol::OrderProtocol,
         reads::ReadStart,
         schedule,

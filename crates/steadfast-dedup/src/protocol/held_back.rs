@@ -15,11 +15,12 @@ use steadfast_spec::{OrderRecord, OrderRequest};
 use crate::{
     numbers::IntentNo,
     protocol::{
-        event::{Effect, OrderEvent},
+        effect::Effect,
         intent::Intent,
         key::Key,
         listed_orders::{confirming::Unconfirmed, fresh::Fresh},
         matcher,
+        order_event::OrderEvent,
         order_protocol::OrderProtocol,
     },
     settings::policy::{AccountMode, ListShows},

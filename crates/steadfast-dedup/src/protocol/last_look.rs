@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use crate::protocol::{
-    event::Effect, order_protocol::OrderProtocol, reads::ReadStart, schedule, watches::LastLook,
+    effect::Effect, order_protocol::OrderProtocol, reads::ReadStart, schedule, watches::LastLook,
 };
 
 impl OrderProtocol {

@@ -11,12 +11,13 @@ use steadfast_spec::{OrderRecord, OrderRequest};
 use crate::{
     numbers::{IntentNo, LogicalTime, Session},
     protocol::{
-        event::{Effect, OrderEvent},
+        effect::Effect,
         held_back::{Outlook, Surplus},
         intent::{Finding, Intent},
         key::Key,
         listed_orders::fresh::Fresh,
         matcher,
+        order_event::OrderEvent,
         order_protocol::OrderProtocol,
         resolution::{Reason, Unresolved},
     },

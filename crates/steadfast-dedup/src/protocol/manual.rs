@@ -5,8 +5,9 @@ use std::sync::Arc;
 use crate::{
     numbers::IntentNo,
     protocol::{
-        event::{Effect, OrderEvent},
+        effect::Effect,
         intent::{Finding, Intent},
+        order_event::OrderEvent,
         order_protocol::OrderProtocol,
         resolution::{Reason, Unresolved},
         ruling::{InvalidRuling, Ruling},

@@ -22,13 +22,14 @@ use steadfast_spec::{Decimal, OrderRecord, SymId};
 use crate::{
     numbers::IntentNo,
     protocol::{
-        event::{Effect, OrderEvent},
+        effect::Effect,
         fidelity::{Mismatch, Shows},
         held_back::is_excess_of,
         intent::{Finding, Intent},
         key::Key,
         listed_orders::fresh::Fresh,
         matcher,
+        order_event::OrderEvent,
         order_protocol::OrderProtocol,
     },
     settings::policy::AccountMode,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::{
     numbers::{IntentNo, LogicalTime, TradingDay},
     protocol::{
-        event::Effect,
+        effect::Effect,
         intent::{Finding, Intent},
         key::Key,
         keys::KeyIntents,

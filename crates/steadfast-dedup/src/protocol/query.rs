@@ -7,10 +7,10 @@ use crate::{
     numbers::{AttemptNo, IntentNo, Session, TradingDay},
     protocol::{
         attempt::AttemptState,
-        event::OrderEvent,
         intent::{Finding, Intent, Phase},
         key::Key,
         listed_orders::session_list::SessionList,
+        order_event::OrderEvent,
         order_protocol::OrderProtocol,
         resolution::Verdict,
         tally::Tally,

@@ -8,7 +8,7 @@ use crate::{
     numbers::{IntentNo, LogicalTime, ReadNo, Session},
     protocol::{
         doubt::Fault,
-        event::{Effect, OrderEvent},
+        effect::Effect,
         fidelity::ListFidelity,
         intent::Finding,
         key::Key,
@@ -17,6 +17,7 @@ use crate::{
             list_check::ListCheck, lists::Source, session_list::SessionList, taking::News, unowned::Keep,
         },
         matcher,
+        order_event::OrderEvent,
         order_protocol::OrderProtocol,
         read_fault::ReadFault,
         reads::{ReadStart, Taken},

@@ -18,7 +18,8 @@ use crate::{
     numbers::{AttemptNo, IntentNo},
     protocol::{
         attempt::{Attempt, Sent},
-        event::{Answer, Effect},
+        effect::Effect,
+        event::Answer,
         intent::{Check, Finding, Intent, Phase},
         key::Key,
         keys::KeyIntents,

@@ -14,11 +14,12 @@ use steadfast_call::ext;
 use crate::{
     numbers::{IntentNo, LogicalTime, Session},
     protocol::{
-        event::{Effect, OrderEvent},
+        effect::Effect,
         intent::{Finding, Intent},
         key::Key,
         keys::KeyIntents,
         matcher,
+        order_event::OrderEvent,
         order_protocol::OrderProtocol,
         reads::ReadStart,
         rejected_names::Rejection,

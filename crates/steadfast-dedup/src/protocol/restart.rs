@@ -13,7 +13,7 @@ use crate::{
     numbers::{AttemptNo, IntentNo, Session, TradingDay},
     protocol::{
         attempt::{Attempt, AttemptState},
-        event::Effect,
+        effect::Effect,
         intent::{Finding, Intent, Phase},
         listed_orders::lists::Source,
         order_protocol::OrderProtocol,

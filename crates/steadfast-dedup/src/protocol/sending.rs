@@ -10,9 +10,11 @@ use crate::{
     protocol::{
         attempt::{AttemptState, Never, Sent},
         doubt::Doubt,
-        event::{Answer, Effect, OrderEvent},
+        effect::Effect,
+        event::Answer,
         intent::{Finding, Intent, Phase},
         listed_orders::owning::Claimed,
+        order_event::OrderEvent,
         order_protocol::OrderProtocol,
         resolution::Reason,
     },

@@ -2,7 +2,7 @@
 
 use crate::{
     numbers::IntentNo,
-    protocol::{event::Effect, key::Key, order_protocol::OrderProtocol},
+    protocol::{effect::Effect, key::Key, order_protocol::OrderProtocol},
     settings::policy::KeyPolicy,
 };
 

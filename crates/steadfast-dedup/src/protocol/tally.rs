@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use crate::protocol::{
-    event::{Answer, Effect, OrderEvent},
-    resolution::Reason,
-    visibility::LagHistogram,
+    effect::Effect, event::Answer, order_event::OrderEvent, resolution::Reason, visibility::LagHistogram,
 };
 
 /// Counts of one account, or of all of them, since the process began.

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::protocol::event::{Effect, Event};
+use crate::protocol::{effect::Effect, event::Event};
 
 /// One step of a protocol: an event, its time, and its effects.
 ///

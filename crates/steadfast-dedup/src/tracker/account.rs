@@ -8,9 +8,10 @@ use tokio::sync::broadcast;
 use crate::{
     error::OrderRefused,
     journal::Recorder,
-    numbers::{AttemptNo, IntentNo, Session, TradingDay},
+    numbers::{AttemptNo, IntentNo, Session},
     protocol::{
-        event::{Answer, Event, OrderEvent},
+        event::{Answer, Event},
+        order_event::OrderEvent,
         order_protocol::OrderProtocol,
         resolution::Verdict,
     },
@@ -29,7 +30,7 @@ pub(crate) mod checking;
 mod inquiry;
 mod polled;
 mod reads;
-pub(crate) mod recording;
+mod recording;
 mod time;
 mod tokens;
 
@@ -153,15 +154,12 @@ impl Account {
 
     /// Decides, at the first poll of the body, whether an order leaves.
     ///
-    /// `in_time`: the caller's deadlines permit it; `run`: the run in which the order was asked for; `written`: the
-    /// trading day that its journal entry has. It leaves on that day only: otherwise the next process would take its
-    /// name for one of a day that is over, and free.
+    /// `in_time`: the caller's deadlines permit it; `run`: the run in which the order was asked for.
     pub(crate) fn send(
         self: &Arc<Self>,
         attempt: AttemptNo,
         in_time: bool,
         run: HaltEpoch,
-        written: Option<TradingDay>,
     ) -> Result<(), OrderRefused> {
         self.with(|state, now, effects| {
             // Apply the time first: its decisions must precede the question.
@@ -171,9 +169,6 @@ impl Account {
                 (_, false) => Some(OrderRefused::NotWanted),
                 (_, true) if !self.halt.permits(run) => Some(OrderRefused::Halted),
                 (false, true) => Some(OrderRefused::SendByPassed),
-                (true, true) if written.is_some_and(|day| day != state.time.latest_day(&self.settings)) => {
-                    Some(OrderRefused::DayTurned)
-                }
                 (true, true) => None,
             };
             let event = if refusal.is_none() { Event::Sent(attempt) } else { Event::Withheld(attempt) };
@@ -432,7 +427,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{protocol::event::Effect, tracker::order_tracker::OrderTracker};
+    use crate::{protocol::effect::Effect, tracker::order_tracker::OrderTracker};
 
     /// Regression: a shutdown ended between a step and its events, and a program that then read them missed some.
     #[tokio::test]

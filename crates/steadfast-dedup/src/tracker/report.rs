@@ -1,4 +1,4 @@
-use crate::protocol::event::OrderEvent;
+use crate::protocol::order_event::OrderEvent;
 
 /// Writes an event to the log.
 pub(crate) fn trace(account: &str, event: &OrderEvent) {

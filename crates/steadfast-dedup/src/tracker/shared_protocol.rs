@@ -11,7 +11,8 @@ use std::{
 use crate::{
     numbers::{IntentNo, ReadNo},
     protocol::{
-        event::{Effect, OrderEvent},
+        effect::Effect,
+        order_event::OrderEvent,
         order_protocol::OrderProtocol,
         wake::{Purpose, Wake},
     },

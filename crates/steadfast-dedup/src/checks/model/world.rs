@@ -10,8 +10,10 @@ use crate::{
     numbers::{AttemptNo, IntentNo, ReadNo, Session, TradingDay},
     protocol::{
         attempt::{Attempt, AttemptState},
-        event::{Answer, Effect, Event, OrderEvent},
+        effect::Effect,
+        event::{Answer, Event},
         intent::{Intent, Phase},
+        order_event::OrderEvent,
         order_protocol::OrderProtocol,
         wake::Purpose,
     },

@@ -7,10 +7,7 @@ use super::*;
 use crate::{
     numbers::ReadNo,
     protocol::{
-        attempt::Never,
-        event::{Answer, OrderEvent},
-        fidelity::ListFidelity,
-        resolution::Verdict,
+        attempt::Never, event::Answer, fidelity::ListFidelity, order_event::OrderEvent, resolution::Verdict,
         wake::Purpose,
     },
 };

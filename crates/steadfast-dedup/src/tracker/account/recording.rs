@@ -13,9 +13,10 @@ use tokio::time::timeout;
 use super::{Account, Starter};
 use crate::{
     journal::{Durable, Entry, Recorder},
-    numbers::{AttemptNo, IntentNo, Session, TradingDay},
+    numbers::{AttemptNo, IntentNo, Session},
     protocol::{
-        event::{Effect, Event},
+        effect::Effect,
+        event::Event,
         order_protocol::OrderProtocol,
         resolution::{Reason, Unresolved, Verdict},
     },
@@ -27,15 +28,6 @@ use crate::{
 
 /// How long a caller waits for a found order to be durable.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-/// An attempt that was opened.
-pub(crate) struct Begun {
-    pub(crate) attempt: AttemptNo,
-    /// When its journal entry is durable, if there is a journal.
-    pub(crate) durable: Option<Durable>,
-    /// The trading day of that entry.
-    pub(crate) written: Option<TradingDay>,
-}
 
 impl Account {
     /// Replays the journal and continues it. Returns the orders in doubt, and those of days that are over.
@@ -71,17 +63,19 @@ impl Account {
     /// Opens an attempt, or refuses it: an intent that is in doubt is not sent.
     ///
     /// With a journal it must be durable before it leaves.
-    pub(crate) fn begin(self: &Arc<Self>, intent: IntentNo, session: Session) -> Option<Begun> {
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        intent: IntentNo,
+        session: Session,
+    ) -> Option<(AttemptNo, Option<Durable>)> {
         self.with(|state, now, effects| {
             let attempt = state.protocol.next_attempt(intent, session)?;
             effects.extend(state.protocol.step(now, Event::Begun { attempt, session }));
-            let day = state.time.latest_day(&self.settings);
             let durable = self.recorder.as_ref().and_then(|recorder| {
                 let (name, order) = state.protocol.asked(intent)?;
-                Some(recorder.begun(attempt, session, day, name, order))
+                Some(recorder.begun(attempt, session, state.time.latest_day(&self.settings), name, order))
             });
-            let written = durable.is_some().then_some(day);
-            Some(Begun { attempt, durable, written })
+            Some((attempt, durable))
         })
     }
 

@@ -11,7 +11,7 @@ use tokio::sync::broadcast;
 use super::{EVENTS, OrderTracker, Shared};
 use crate::{
     journal::{Entry, Journal, NoJournal, Recorder},
-    protocol::event::OrderEvent,
+    protocol::order_event::OrderEvent,
     settings::Settings,
     tracker::{account::Account, halt::Halt, recovery::RecoveredOrder, sync::Mutex},
 };

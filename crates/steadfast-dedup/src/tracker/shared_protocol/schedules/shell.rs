@@ -15,9 +15,9 @@ use tower_service::Service;
 
 use super::*;
 use crate::{
-    guard::{guarded_body::GuardedBody, send_guard::SendGuardLayer},
+    guard::{guarded_body::GuardedBody, layer::SendGuardLayer},
     place::layer::DedupLayer,
-    protocol::event::OrderEvent,
+    protocol::order_event::OrderEvent,
     settings::policy::ResendPolicy,
     tracker::order_tracker::OrderTracker,
 };

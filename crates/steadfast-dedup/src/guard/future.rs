@@ -1,0 +1,140 @@
+use std::{
+    fmt, mem,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use pin_project_lite::pin_project;
+use steadfast_call::{BoxError, Failure, Fate};
+use tokio::time::{Timeout, error::Elapsed};
+use tower_service::Service;
+
+use crate::{
+    error::OrderRefused,
+    guard::{
+        guarded_body::GuardedBody,
+        open_send::OpenSend,
+        send_guard::{Entered, SendGuard},
+    },
+    journal::{Durable, JournalError},
+    tracker::account::checking::Checked,
+};
+
+pin_project! {
+    /// The future of a [`SendGuard`](crate::SendGuard).
+    pub struct SendGuardFuture<S, B>
+    where
+        S: Service<Request<GuardedBody<B>>>,
+    {
+        #[pin]
+        state: State<S, B, S::Future>,
+        send: OpenSend,
+    }
+}
+
+pin_project! {
+    #[project = StateProj]
+    enum State<S, B, F> {
+        Refused { refusal: Option<OrderRefused> },
+        // A refused order is sent again, and waits for the list that confirms the refusal.
+        Checking { #[pin] checked: Timeout<Checked>, ready: Option<(SendGuard<S>, Request<B>)> },
+        // The attempt's journal entry is not durable yet.
+        Writing { #[pin] durable: Timeout<Durable>, ready: Option<(S, Request<GuardedBody<B>>)> },
+        Sending { #[pin] response: F },
+    }
+}
+
+impl<S, B> SendGuardFuture<S, B>
+where
+    S: Service<Request<GuardedBody<B>>>,
+{
+    pub(super) fn sending((entered, send): (Entered<S, B, S::Future>, OpenSend)) -> Self {
+        Self { state: State::of(entered), send }
+    }
+
+    pub(super) fn checking(checked: Timeout<Checked>, guard: SendGuard<S>, request: Request<B>) -> Self {
+        Self { state: State::Checking { checked, ready: Some((guard, request)) }, send: OpenSend::default() }
+    }
+}
+
+impl<S, B, F> State<S, B, F> {
+    fn of(entered: Entered<S, B, F>) -> Self {
+        match entered {
+            Entered::Refused(refusal) => Self::Refused { refusal: Some(refusal) },
+            Entered::Writing(durable, service, request) => {
+                Self::Writing { durable, ready: Some((service, request)) }
+            }
+            Entered::Sent(response) => Self::Sending { response },
+        }
+    }
+}
+
+impl<S, B, RB> Future for SendGuardFuture<S, B>
+where
+    S: Service<Request<GuardedBody<B>>, Response = Response<RB>> + Clone,
+    S::Error: Into<BoxError>,
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    type Output = Result<Response<RB>, BoxError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let answer = loop {
+            match this.state.as_mut().project() {
+                StateProj::Refused { refusal } => {
+                    let refusal = refusal.take().unwrap_or(OrderRefused::NotWanted);
+                    return Poll::Ready(Err(Failure::refused(refusal).into()));
+                }
+                StateProj::Checking { checked, ready } => {
+                    let checked = ready!(checked.poll(cx));
+                    let Some((mut guard, request)) = ready.take().filter(|_| checked.is_ok()) else {
+                        // The permit goes back, and another is asked for.
+                        let late = Failure::new(Fate::NeverLeft, OrderRefused::RefusalUnchecked);
+                        return Poll::Ready(Err(late.into()));
+                    };
+                    let (entered, send) = guard.enter(request);
+                    *this.send = send;
+                    this.state.set(State::of(entered));
+                }
+                StateProj::Writing { durable, ready } => {
+                    let written = ready!(durable.poll(cx));
+                    match (written, ready.take()) {
+                        (Ok(Ok(())), Some((mut service, request))) => {
+                            this.state.set(State::Sending { response: service.call(request) });
+                        }
+                        // The attempt closes itself: nothing was called, so nothing has left.
+                        (written, _) => {
+                            drop(mem::take(this.send));
+                            return Poll::Ready(Err(unwritten(written)));
+                        }
+                    }
+                }
+                StateProj::Sending { response } => break ready!(response.poll(cx)).map_err(Into::into),
+            }
+        };
+        Poll::Ready(mem::take(this.send).end(answer))
+    }
+}
+
+impl<S, B> fmt::Debug for SendGuardFuture<S, B>
+where
+    S: Service<Request<GuardedBody<B>>>,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SendGuardFuture").field("open", &self.send.attempt.is_some()).finish_non_exhaustive()
+    }
+}
+
+/// Returns the error for an order whose journal entry is not durable.
+fn unwritten(written: Result<Result<(), JournalError>, Elapsed>) -> BoxError {
+    match written {
+        Ok(Err(error)) => Failure::refused(OrderRefused::JournalFailed(error)).into(),
+        // A slow disk is no error for the caller: the permit goes back, and another is asked for.
+        Err(_) => Failure::new(Fate::NeverLeft, OrderRefused::JournalSlow).into(),
+        Ok(Ok(())) => Failure::refused(OrderRefused::NotWanted).into(),
+    }
+}
