@@ -43,14 +43,17 @@ pub(crate) fn hide_tokens_of(source: &TokenSource) {
 
 /// Returns a foreign text without secrets, passwords in addresses, and characters that control a terminal.
 pub(crate) fn readable(text: &str) -> Cow<'_, str> {
-    let masked = without_passwords(without_secrets(text.into(), Words::Foreign));
-    without_control(masked)
+    shown(text, Words::Foreign)
 }
 
 /// As [`readable`], for a text of this command that holds foreign ones, which were made readable before. What may be an
 /// ordinary word of its own is not masked.
 pub(crate) fn composed(text: &str) -> Cow<'_, str> {
-    let masked = without_passwords(without_secrets(text.into(), Words::Own));
+    shown(text, Words::Own)
+}
+
+fn shown(text: &str, words: Words) -> Cow<'_, str> {
+    let masked = without_passwords(without_secrets(text.into(), words));
     without_control(masked)
 }
 

@@ -86,6 +86,8 @@ pub enum OrderRefused {
     DayDisputed,
     /// The journal took too long to record its send. It may be sent later.
     JournalSlow,
+    /// The journal has its send on the trading day before. It may be sent later, with a new entry.
+    DayTurned,
 }
 
 /// An order that the service refused without executing it (401, 429), and whose repeat did not leave.
@@ -150,6 +152,7 @@ impl fmt::Display for OrderRefused {
                 "trading day by the machine's clock is not the service's, and one of the two is wrong"
             }
             Self::JournalSlow => "order was not written down in time",
+            Self::DayTurned => "trading day ended before the order left",
         })
     }
 }

@@ -177,6 +177,7 @@ impl Error {
                 | OrderRefused::NewSession
                 | OrderRefused::KeyBusy
                 | OrderRefused::JournalSlow
+                | OrderRefused::DayTurned
                 | OrderRefused::DayDisputed
                 | OrderRefused::RefusalUnchecked => ErrorKind::Refused,
                 OrderRefused::Halted => ErrorKind::Halted,
@@ -413,7 +414,12 @@ mod tests {
 
     #[test]
     fn what_came_too_late_is_no_invalid_request() {
-        for refusal in [OrderRefused::SendByPassed, OrderRefused::KeyBusy, OrderRefused::JournalSlow] {
+        for refusal in [
+            OrderRefused::SendByPassed,
+            OrderRefused::KeyBusy,
+            OrderRefused::JournalSlow,
+            OrderRefused::DayTurned,
+        ] {
             let error = Error::of_failure(Failure::refused(refusal).into());
             assert_eq!((error.kind(), error.outcome()), (ErrorKind::Refused, &Outcome::NotSent));
             assert!(error.is_retryable());

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::{
     error::OrderRefused,
-    numbers::AttemptNo,
+    numbers::{AttemptNo, TradingDay},
     tracker::{
         account::Account,
         halt::{Halt, HaltEpoch},
@@ -44,6 +44,8 @@ pub(crate) struct CheckedOrder {
     pub(crate) account: Arc<Account>,
     pub(crate) attempt: AttemptNo,
     pub(crate) run: HaltEpoch,
+    /// The trading day that its journal entry has.
+    pub(crate) written: Option<TradingDay>,
 }
 
 /// Until when a request may leave. Time in suspension counts, so that nothing stale leaves after waking.
@@ -97,7 +99,7 @@ impl SendCheck {
         let now = Instant::now();
         let in_time = self.limits.permit(now);
         if let Some(order) = self.order {
-            order.account.send(order.attempt, in_time, order.run)?;
+            order.account.send(order.attempt, in_time, order.run, order.written)?;
         }
         if self.change.is_some_and(|change| !change.run.is_some_and(|run| change.halt.permits(run))) {
             return Err(OrderRefused::Halted);

@@ -14,7 +14,7 @@ use crate::{guard::send_guard::SendGuard, tracker::order_tracker::OrderTracker};
 ///    that older orders in it are known.
 /// 5. If the tracker has a [journal](crate::journal), an order goes down when its attempt is durable. If the journal
 ///    fails, the order is refused. If it takes longer than a second, the order is left unsent, and an outer layer
-///    tries again with a new permit.
+///    tries again with a new permit. So it is if the trading day of its entry is over when its body is polled.
 /// 6. An order that was answered by 401 or 429 is sent again only when a valid list, read a second after that, does
 ///    not show it. Until then the repeat waits here, for two seconds at most, after which it is left unsent as in 5.
 ///    If the list shows it or cannot be read, the order is in doubt, and the repeat is refused.

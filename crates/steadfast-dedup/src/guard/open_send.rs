@@ -195,6 +195,8 @@ fn not_sent(error: BoxError) -> BoxError {
         Some(OrderRefused::SendByPassed) => Failure::refused(OrderRefused::SendByPassed).into(),
         Some(OrderRefused::Halted) => Failure::refused(OrderRefused::Halted).into(),
         Some(OrderRefused::TooOld) => Failure::refused(OrderRefused::TooOld).into(),
+        // An outer layer tries again, with an entry of the new day.
+        Some(OrderRefused::DayTurned) => Failure::new(Fate::NeverLeft, OrderRefused::DayTurned).into(),
         Some(_) => Failure::refused(OrderRefused::NotWanted).into(),
         None if Failure::outcome_of(&*error) == Outcome::NotSent => error,
         None => Failure::new(Fate::NeverLeft, error).into(),

@@ -20,6 +20,7 @@ use crate::{
     },
     journal::{Durable, session_of},
     tracker::{
+        account::recording::Begun,
         asker::Asker,
         halt::Halt,
         order_tracker::OrderTracker,
@@ -156,8 +157,9 @@ fn write_down<B>(request: &Request<B>) -> Result<WrittenDown, OrderRefused> {
             // An order without an intent is not sent.
             let intent = *intent.get().ok_or(OrderRefused::NotWanted)?;
             ticket.account.check_day()?;
-            let (attempt, durable) = ticket.account.begin(intent, session).ok_or(OrderRefused::NotWanted)?;
-            let order = Some(CheckedOrder { account: ticket.account.clone(), attempt, run: *run });
+            let Begun { attempt, durable, written } =
+                ticket.account.begin(intent, session).ok_or(OrderRefused::NotWanted)?;
+            let order = Some(CheckedOrder { account: ticket.account.clone(), attempt, run: *run, written });
             Ok(WrittenDown { order, durable, read: None })
         }
     }

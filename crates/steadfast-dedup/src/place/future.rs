@@ -176,9 +176,9 @@ mod tests {
         let account = OrderTracker::default().account(None);
         let order = OrderRequest::from_fields(Form::parse(FORM).unwrap().iter()).unwrap();
         let Ok(Opening::New(intent)) = account.open(&Arc::new(order), None) else { panic!("opened anew") };
-        let attempt = account.begin(intent, Session::default()).unwrap().0;
+        let attempt = account.begin(intent, Session::default()).unwrap().attempt;
         let run = account.halt.run().unwrap();
-        account.send(attempt, true, run).unwrap();
+        account.send(attempt, true, run, None).unwrap();
         let ticket = Ticket::for_order(account, run);
         ticket.set_intent(intent);
         let polls = Arc::new(AtomicUsize::new(0));

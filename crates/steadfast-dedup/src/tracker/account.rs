@@ -8,7 +8,7 @@ use tokio::sync::broadcast;
 use crate::{
     error::OrderRefused,
     journal::Recorder,
-    numbers::{AttemptNo, IntentNo, Session},
+    numbers::{AttemptNo, IntentNo, Session, TradingDay},
     protocol::{
         event::{Answer, Event},
         order_event::OrderEvent,
@@ -30,7 +30,7 @@ pub(crate) mod checking;
 mod inquiry;
 mod polled;
 mod reads;
-mod recording;
+pub(crate) mod recording;
 mod time;
 mod tokens;
 
@@ -154,12 +154,15 @@ impl Account {
 
     /// Decides, at the first poll of the body, whether an order leaves.
     ///
-    /// `in_time`: the caller's deadlines permit it; `run`: the run in which the order was asked for.
+    /// `in_time`: the caller's deadlines permit it; `run`: the run in which the order was asked for; `written`: the
+    /// trading day that its journal entry has. It leaves on that day only: otherwise the next process would take its
+    /// name for one of a day that is over, and free.
     pub(crate) fn send(
         self: &Arc<Self>,
         attempt: AttemptNo,
         in_time: bool,
         run: HaltEpoch,
+        written: Option<TradingDay>,
     ) -> Result<(), OrderRefused> {
         self.with(|state, now, effects| {
             // Apply the time first: its decisions must precede the question.
@@ -169,6 +172,9 @@ impl Account {
                 (_, false) => Some(OrderRefused::NotWanted),
                 (_, true) if !self.halt.permits(run) => Some(OrderRefused::Halted),
                 (false, true) => Some(OrderRefused::SendByPassed),
+                (true, true) if written.is_some_and(|day| day != state.time.latest_day(&self.settings)) => {
+                    Some(OrderRefused::DayTurned)
+                }
                 (true, true) => None,
             };
             let event = if refusal.is_none() { Event::Sent(attempt) } else { Event::Withheld(attempt) };

@@ -230,8 +230,8 @@ mod tests {
         let account = tracker.account(None);
         let order = OrderRequest::from_fields(Form::parse(FORM).unwrap().iter()).unwrap();
         let Ok(Opening::New(intent)) = account.open(&Arc::new(order), None) else { panic!("opened anew") };
-        let attempt = account.begin(intent, Session::default()).unwrap().0;
-        account.send(attempt, true, account.halt.run().unwrap()).unwrap();
+        let attempt = account.begin(intent, Session::default()).unwrap().attempt;
+        account.send(attempt, true, account.halt.run().unwrap(), None).unwrap();
         account.close(attempt, Outcome::Unknown { resend: Resend::Never }, Answer::Status(504));
         assert_eq!((weak.in_doubt(), tracker.in_doubt()), (1, 1));
         // No request has shown the path to the list, so there is nothing to wait for.

@@ -927,6 +927,30 @@ async fn a_disk_that_takes_long_leaves_the_order_unsent() {
     is(&world.start().recover().await, &[]);
 }
 
+/// Otherwise the next process would take its name for one of the day before, which is free.
+#[tokio::test(start_paused = true)]
+async fn an_order_leaves_only_on_the_day_that_its_entry_has() {
+    let world = World { settings: Clockwork::before_midnight(ms(1_500)).settings(), ..World::new() };
+    let process = world.start();
+    process.journal.0.lock().pause = ms(900);
+    sleep(s(1)).await;
+    let mut request = process.request("a", ORDER);
+    Call::of_mut(request.extensions_mut()).set_intent(ext::IntentId::new("a"));
+    let answer = process.service.clone().oneshot(request).await;
+    let Err(error) = answer else { panic!("sent on another day than was written down") };
+    assert!(matches!(find_cause(&*error), Some(OrderRefused::DayTurned)), "{error:?}");
+    let failure = Failure::find(&*error).unwrap();
+    assert!(failure.outcome() == Outcome::NotSent && !failure.is_refusal(), "it may be tried again");
+    assert_eq!(world.gateway.posts(), 0);
+    assert_eq!(process.place_as("a", ORDER).await, Told::Placed("o1".into()));
+    process.kill();
+
+    let process = world.start();
+    sleep(s(1_200)).await;
+    assert_eq!(process.place_as("a", ORDER).await, Told::Attached("o1".into()));
+    assert_eq!(world.gateway.posts(), 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn every_send_is_written_down_before_it_leaves() {
     let world = World::new();

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::{Account, Starter};
 use crate::{
     journal::{Durable, Entry, Recorder},
-    numbers::{AttemptNo, IntentNo, Session},
+    numbers::{AttemptNo, IntentNo, Session, TradingDay},
     protocol::{
         effect::Effect,
         event::Event,
@@ -28,6 +28,15 @@ use crate::{
 
 /// How long a caller waits for a found order to be durable.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// An attempt that was opened.
+pub(crate) struct Begun {
+    pub(crate) attempt: AttemptNo,
+    /// When its journal entry is durable, if there is a journal.
+    pub(crate) durable: Option<Durable>,
+    /// The trading day of that entry.
+    pub(crate) written: Option<TradingDay>,
+}
 
 impl Account {
     /// Replays the journal and continues it. Returns the orders in doubt, and those of days that are over.
@@ -63,19 +72,17 @@ impl Account {
     /// Opens an attempt, or refuses it: an intent that is in doubt is not sent.
     ///
     /// With a journal it must be durable before it leaves.
-    pub(crate) fn begin(
-        self: &Arc<Self>,
-        intent: IntentNo,
-        session: Session,
-    ) -> Option<(AttemptNo, Option<Durable>)> {
+    pub(crate) fn begin(self: &Arc<Self>, intent: IntentNo, session: Session) -> Option<Begun> {
         self.with(|state, now, effects| {
             let attempt = state.protocol.next_attempt(intent, session)?;
             effects.extend(state.protocol.step(now, Event::Begun { attempt, session }));
+            let day = state.time.latest_day(&self.settings);
             let durable = self.recorder.as_ref().and_then(|recorder| {
                 let (name, order) = state.protocol.asked(intent)?;
-                Some(recorder.begun(attempt, session, state.time.latest_day(&self.settings), name, order))
+                Some(recorder.begun(attempt, session, day, name, order))
             });
-            Some((attempt, durable))
+            let written = durable.is_some().then_some(day);
+            Some(Begun { attempt, durable, written })
         })
     }
 
