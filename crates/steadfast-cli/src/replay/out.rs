@@ -1,3 +1,5 @@
+mod leftovers;
+
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Read, Write},
@@ -7,7 +9,8 @@ use std::{
 
 use parking_lot::Mutex;
 
-use crate::exit::Failed;
+use self::leftovers::{PART, remove_leftovers};
+use crate::{exit::Failed, journal::beside};
 
 /// The file of results: written under a temporary name, and renamed once it is complete.
 ///
@@ -66,10 +69,12 @@ impl OutFile {
         }
         // A link stays, and its target is replaced.
         let place = fs::canonicalize(out).unwrap_or_else(|_| out.to_owned());
-        let mut part = place.clone().into_os_string();
-        part.push(format!(".{}.part", std::process::id()));
-        let part = PathBuf::from(part);
+        let part = beside(&place, &format!(".{}{PART}", std::process::id()));
+        // One with our own number is of a run that was killed, as numbers are given again.
+        let _ = fs::remove_file(&part);
         let file = OpenOptions::new().write(true).create_new(true).open(&part)?;
+        // The lock ends with the process, and shows others that the file is in use. Without it no leftover is removed.
+        let _ = file.try_lock();
         if let Some(found) = found {
             file.set_permissions(found.permissions())?;
         }
@@ -96,7 +101,9 @@ impl OutFile {
         fs::rename(&part, &place).map_err(|error| {
             let error = io::Error::new(error.kind(), format!("results stay in {}: {error}", part.display()));
             sheet.unput(Some(error))
-        })
+        })?;
+        remove_leftovers(&place);
+        Ok(())
     }
 }
 
@@ -199,85 +206,4 @@ fn resolved(path: &Path) -> PathBuf {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn c04_what_was_there_stays_until_the_results_are_whole() {
-        let folder = tempfile::tempdir().unwrap();
-        let out = folder.path().join("r.csv");
-        fs::write(&out, "yesterday").unwrap();
-        let begun = OutFile::create(&out).unwrap();
-        begun.writer().write_all(b"today").unwrap();
-        assert_eq!(fs::read_to_string(&out).unwrap(), "yesterday");
-        assert!(begun.finish().is_ok());
-        assert_eq!(fs::read_to_string(&out).unwrap(), "today");
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn c04_a_link_and_a_device_stay_what_they_are() {
-        let folder = tempfile::tempdir().unwrap();
-        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
-        fs::write(&file, "old").unwrap();
-        std::os::unix::fs::symlink(&file, &link).unwrap();
-        let out = OutFile::create(&link).unwrap();
-        out.writer().write_all(b"new").unwrap();
-        assert!(out.finish().is_ok());
-        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
-        let null = Path::new("/dev/null");
-        assert!(OutFile::create(null).unwrap().finish().is_ok());
-        assert!(!fs::metadata(null).unwrap().is_file());
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn c04_rows_that_a_full_device_does_not_take_are_kept() {
-        let out = OutFile::create(Path::new("/dev/full")).unwrap();
-        let mut rows = csv::Writer::from_writer(out.writer());
-        rows.write_record(["line", "status"]).unwrap();
-        assert!(rows.flush().is_err(), "it is told once");
-        rows.write_record(["2", "placed"]).unwrap();
-        rows.flush().unwrap();
-        let unput = out.finish().err().unwrap();
-        assert_eq!((&*unput.rows, unput.error.is_none()), (&b"line,status\n2,placed\n"[..], true));
-    }
-
-    #[test]
-    fn c04_no_file_of_the_run_is_overwritten() {
-        let folder = tempfile::tempdir().unwrap();
-        let orders = folder.path().join("orders.csv");
-        fs::write(&orders, "").unwrap();
-        let journal = folder.path().join("not-there-yet.journal");
-        let own = [orders.clone(), journal.clone()];
-        for taken in [orders.clone(), journal, folder.path().join(".").join("orders.csv")] {
-            assert!(OutFile::check(&taken, &own).is_err(), "{}", taken.display());
-        }
-        assert!(OutFile::check(&folder.path().join("results.csv"), &own).is_ok());
-        #[cfg(unix)]
-        {
-            let hard = folder.path().join("hard");
-            fs::hard_link(&orders, &hard).unwrap();
-            assert!(OutFile::check(&hard, &own).is_err());
-        }
-    }
-
-    #[test]
-    fn c04_only_results_take_the_place_of_a_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let out = folder.path().join("r.csv");
-        for (text, may_go) in [
-            ("line,status,orderId,resolution,msg\n2,placed,7,,ok\n", true),
-            ("line,status,orderId,resolution,msg\r\n", true),
-            ("line,status,orderId,resolution,msg", false),
-            ("line,status,orderId,resolution,msg2\n", false),
-            ("{\"version\":2,\"failures\":1}\n", false),
-            ("", false),
-        ] {
-            fs::write(&out, text).unwrap();
-            assert_eq!(OutFile::check(&out, &[]).is_ok(), may_go, "{text:?}");
-        }
-    }
-}
+mod tests;
