@@ -77,7 +77,13 @@ async fn examine(args: Args) -> Result<(), Failed> {
             print_line(format_args!("a 401 may be because: {rank}. {cause}"));
         }
     }
-    if findings.any_bad() { Err(Failed::already_said()) } else { Ok(()) }
+    if findings.any_bad() {
+        return Err(Failed::already_said());
+    }
+    if findings.any_unchecked() {
+        return Err(Failed::login_needed("the login was not checked: no token was accepted or refused"));
+    }
+    Ok(())
 }
 
 /// Checks whether the store can be used, and returns its counts of failures and sessions.

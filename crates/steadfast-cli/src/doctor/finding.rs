@@ -15,6 +15,7 @@ pub(super) struct Finding {
 enum State {
     Fine,
     Doubtful,
+    Unchecked,
     Bad,
 }
 
@@ -35,6 +36,16 @@ impl Findings {
         self.add(subject, State::Bad, detail);
     }
 
+    /// Adds what could not be checked, and that fails the whole examination: nothing is known to be wrong, and the one
+    /// thing that counts was not tried.
+    pub(super) fn unchecked(&mut self, subject: &'static str, detail: impl fmt::Display) {
+        self.add(subject, State::Unchecked, detail);
+    }
+
+    pub(super) fn any_unchecked(&self) -> bool {
+        self.0.iter().any(|finding| finding.state == State::Unchecked)
+    }
+
     pub(super) fn all(&self) -> &[Finding] {
         &self.0
     }
@@ -53,6 +64,7 @@ impl fmt::Display for Finding {
         let state = match self.state {
             State::Fine => "fine",
             State::Doubtful => "doubtful",
+            State::Unchecked => "unchecked",
             State::Bad => "bad",
         };
         write!(f, "{state:<9} {:<9} {}", self.subject, self.detail)

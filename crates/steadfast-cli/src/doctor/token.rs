@@ -58,7 +58,7 @@ impl Tried<'_> {
             return Ok(Vec::new());
         };
         let Some(summary) = summary.filter(|summary| summary.issued_at.is_some()) else {
-            findings.doubtful("token", "none; see `steadfast login --help`");
+            findings.unchecked("token", self.none());
             return Ok(Vec::new());
         };
         if summary.is_refused {
@@ -74,6 +74,17 @@ impl Tried<'_> {
         };
         let refused = self.judge(&answer, "", told_refused(&summary), findings);
         Ok(if refused { causes(&summary, self.offset) } else { Vec::new() })
+    }
+
+    /// Describes a store without a token.
+    fn none(&self) -> &'static str {
+        match self.account.client_id {
+            Some(_) => "none is kept, and none was tried; see `steadfast login --help`",
+            None => {
+                "none was tried: STEADFAST_CLIENT_ID is not set, and the token of a login with a client id is in that \
+                 user's own store"
+            }
+        }
     }
 
     async fn answer_to_stored(&self) -> Result<Result<Probed, BoxError>, Failed> {
@@ -95,7 +106,7 @@ impl Tried<'_> {
         let status = match answer {
             Ok(probed) => probed.status,
             Err(error) => {
-                findings.doubtful("token", format_args!("{which}no answer: {}", chain(&**error)));
+                findings.unchecked("token", format_args!("{which}no answer: {}", chain(&**error)));
                 return false;
             }
         };
@@ -108,7 +119,7 @@ impl Tried<'_> {
                     "{which}403: is known, and this machine's address or the app's segments are not admitted"
                 ),
             ),
-            _ => findings.doubtful("token", format_args!("{which}{status}: the answer says nothing of it")),
+            _ => findings.unchecked("token", format_args!("{which}{status}: the answer says nothing of it")),
         }
         status == 401
     }
