@@ -82,7 +82,7 @@ pub fn outcome_of_status(class: Class, status: StatusCode) -> Outcome {
 
 /// True for requests whose execution cannot be repeated: only the service's own word counts for them.
 fn proves_by_text(endpoint: Option<Endpoint>) -> bool {
-    matches!(endpoint, Some(Endpoint::PlaceOrder | Endpoint::ModifyOrder))
+    endpoint.is_some_and(Endpoint::moves_money)
 }
 
 fn bad_request(body: Peek<'_>) -> Outcome {

@@ -28,9 +28,17 @@ impl Lane {
     #[must_use]
     pub const fn of(endpoint: Endpoint) -> Self {
         match endpoint {
-            Endpoint::CancelOrder | Endpoint::Token | Endpoint::IndividualToken => Self::Critical,
-            Endpoint::PlaceOrder | Endpoint::ModifyOrder => Self::Trading,
-            Endpoint::ScripMaster | Endpoint::SymbolStore => Self::Bulk,
+            Endpoint::CancelOrder
+            | Endpoint::CancelSpecial
+            | Endpoint::ExitOrder
+            | Endpoint::Token
+            | Endpoint::IndividualToken => Self::Critical,
+            Endpoint::PlaceOrder
+            | Endpoint::ModifyOrder
+            | Endpoint::PlaceSpecial
+            | Endpoint::ModifySpecial
+            | Endpoint::ConvertPosition => Self::Trading,
+            Endpoint::ScripMaster | Endpoint::SymbolStore | Endpoint::SymbolGroups => Self::Bulk,
             _ => Self::Normal,
         }
     }

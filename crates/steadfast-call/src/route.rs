@@ -41,12 +41,12 @@ impl Route {
     /// True if a refusal as not executed (401, 429) cannot be checked, so that the request is not sent again after one:
     /// its effect is unknown, and no list shows it.
     ///
-    /// A path that is not in the table may be a special kind of order: a bracket or cover order, a trigger, an exit, a
-    /// conversion. Requests of §4.1 may be sent again: for an order the list is checked first, a change made twice is
+    /// Special kinds of orders, exits and conversions are like that, and so is a path that is not in the table, because
+    /// it may be one of them. Requests of §4.1 may be sent again: for an order the list is checked first, a change made twice is
     /// the same change, and a code that was exchanged is refused.
     #[must_use]
     pub fn is_unverifiable(&self) -> bool {
-        self.endpoint.is_none() && self.class == Class::OnlyIfNotExecuted
+        self.class == Class::OnlyIfNotExecuted && self.endpoint.is_none_or(Endpoint::is_special)
     }
 
     /// Returns the route of a path that is not in the table: the strictest zone, and no repeats unless it only reads.
@@ -76,8 +76,7 @@ impl Routes {
     /// Creates the table of §4.1, with `paths` for the endpoints whose paths are not shown.
     #[must_use]
     pub fn new(paths: &Paths) -> Self {
-        let entries = Endpoint::ALL
-            .into_iter()
+        let entries = Endpoint::every()
             .filter_map(|endpoint| {
                 paths
                     .of(endpoint)
@@ -202,14 +201,34 @@ mod tests {
 
     #[test]
     fn every_shown_endpoint_is_found_by_its_own_path() {
-        let routes = Routes::new(&Paths::public());
-        for endpoint in Endpoint::ALL {
-            let path = Paths::public()
-                .of(endpoint)
-                .map(|p| p.replace("{scripGroup}", "NSE%5FEQ"))
-                .unwrap_or_default();
-            assert_eq!(routes.find(&endpoint.method(), &path).and_then(|r| r.endpoint), Some(endpoint));
+        let mut found = Vec::new();
+        for paths in [Paths::public(), Paths::published_client()] {
+            let routes = Routes::new(&paths);
+            for endpoint in Endpoint::every() {
+                let Some(path) = paths.of(endpoint) else { continue };
+                let path = path.replace("{scripGroup}", "NSE%5FEQ").replace("{kind}", "gtt");
+                assert_eq!(routes.find(&endpoint.method(), &path).and_then(|r| r.endpoint), Some(endpoint));
+                found.push(endpoint);
+            }
         }
+        assert!(Endpoint::every().all(|endpoint| found.contains(&endpoint)), "in one of the two");
+    }
+
+    #[test]
+    fn special_orders_cost_place_orders_quota_and_are_never_repeated_in_doubt() {
+        let routes = Routes::new(&Paths::published_client());
+        for (method, path, zone) in [
+            (Method::POST, "/api/oms/place-order/bo", Zone::PLACE_ORDER),
+            (Method::PUT, "/api/oms/modify-order/gtt", Zone::GENERAL),
+            (Method::POST, "/api/oms/exit-order", Zone::GENERAL),
+            (Method::POST, "/api/oms/convert-position", Zone::GENERAL),
+        ] {
+            let route = routes.find(&method, path).unwrap();
+            assert_eq!((route.class, &*route.zones), (Class::OnlyIfNotExecuted, &[zone][..]), "{path}");
+            assert!(route.is_unverifiable(), "{path}");
+        }
+        let cancel = routes.find(&Method::DELETE, "/api/oms/cancel-order/gtt").unwrap();
+        assert_eq!((cancel.class, cancel.lane), (Class::Safe, Lane::Critical));
     }
 
     #[test]

@@ -41,12 +41,25 @@ pub(crate) struct Args {
     /// Read what the specification leaves open in another way: `order-ids=uuid`.
     #[arg(long, value_name = "AXIS=VALUE", value_parser = reading)]
     interpret: Vec<(String, String)>,
+    /// The paths beside those of the specification; `published` are a published client's, with special orders, exits
+    /// and conversions.
+    #[arg(long, value_enum, default_value_t = Shape::Spec)]
+    paths: Shape,
     /// Print every fault and axis, and the items of the fault catalogue that they cover; then end.
     #[arg(long)]
     list_faults: bool,
     /// Print the start-up facts as one line of JSON.
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
+enum Shape {
+    // Those of public documentation.
+    #[default]
+    Spec,
+    // Those of a published client, with special orders, exits and conversions.
+    Published,
 }
 
 fn fault(text: &str) -> Result<(Fault, f64), String> {
@@ -98,6 +111,9 @@ fn build(args: &Args) -> Result<Sandbox, Failed> {
         reading.set(axis, value).map_err(Failed::usage)?;
     }
     let mut builder = Sandbox::builder().seed(args.seed).interpretation(reading);
+    if matches!(args.paths, Shape::Published) {
+        builder = builder.published_client();
+    }
     for &(fault, rate) in &args.fault {
         builder = builder.fault(fault.as_str(), rate).map_err(Failed::usage)?;
     }

@@ -47,6 +47,14 @@ impl SandboxBuilder {
         self
     }
 
+    /// Takes the shape that a published client of a service with the same paths expects: its paths
+    /// ([`Paths::published_client`]), and logins with a code that name no client.
+    pub fn published_client(mut self) -> Self {
+        self.settings.paths = Paths::published_client();
+        self.settings.client_id_is_optional = true;
+        self
+    }
+
     /// Sets the paths that the specification does not show; default [`Paths::public`].
     pub fn paths(mut self, paths: Paths) -> Self {
         self.settings.paths = paths;

@@ -16,6 +16,7 @@ mod session;
 pub(crate) mod settings;
 pub(crate) mod shared;
 pub(crate) mod spec_reading;
+mod special;
 pub(crate) mod totp;
 pub(crate) mod truth;
 

@@ -40,6 +40,28 @@ pub enum Endpoint {
     Holdings,
     /// Funds; path not shown.
     Funds,
+    /// Places an order of a special kind, such as a bracket or a trigger; not in the specification.
+    PlaceSpecial,
+    /// Changes an order of a special kind; not in the specification.
+    ModifySpecial,
+    /// Cancels an order of a special kind; not in the specification.
+    CancelSpecial,
+    /// Lists the orders of a special kind; not in the specification.
+    SpecialOrders,
+    /// Leaves the position of a bracket or cover order; not in the specification.
+    ExitOrder,
+    /// Converts a position to another product; not in the specification.
+    ConvertPosition,
+    /// Trades; not in the specification.
+    Trades,
+    /// The account's details; not in the specification.
+    AccountDetails,
+    /// Ends the session; not in the specification.
+    Logout,
+    /// The groups of scrips; not in the specification.
+    SymbolGroups,
+    /// Prices of a past interval; not in the specification.
+    IntervalData,
 }
 
 /// The required content of a request's `Authorization` header (§5).
@@ -54,7 +76,7 @@ pub enum AuthKind {
 }
 
 impl Endpoint {
-    /// Every endpoint, in the order of §4.1; those named only by §4.5 come last.
+    /// Every endpoint of the specification, in the order of §4.1; those named only by §4.5 come last.
     pub const ALL: [Self; 16] = [
         Self::Authorize,
         Self::Token,
@@ -74,6 +96,39 @@ impl Endpoint {
         Self::Funds,
     ];
 
+    /// The endpoints that only a published client shows ([`Paths::published_client`](crate::Paths::published_client)).
+    pub const PUBLISHED: [Self; 11] = [
+        Self::PlaceSpecial,
+        Self::ModifySpecial,
+        Self::CancelSpecial,
+        Self::SpecialOrders,
+        Self::ExitOrder,
+        Self::ConvertPosition,
+        Self::Trades,
+        Self::AccountDetails,
+        Self::Logout,
+        Self::SymbolGroups,
+        Self::IntervalData,
+    ];
+
+    /// Returns all of them.
+    pub fn every() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().chain(Self::PUBLISHED)
+    }
+
+    /// True for requests that move money in a way that no list of orders can check: special kinds of orders, exits,
+    /// conversions. They are never repeated if they may have been executed, and a halt stops them.
+    #[must_use]
+    pub const fn is_special(self) -> bool {
+        matches!(self, Self::PlaceSpecial | Self::ModifySpecial | Self::ExitOrder | Self::ConvertPosition)
+    }
+
+    /// True if executing it twice, or too late, can cost money. Only the service's own words prove that it was refused.
+    #[must_use]
+    pub const fn moves_money(self) -> bool {
+        matches!(self, Self::PlaceOrder | Self::ModifyOrder) || self.is_special()
+    }
+
     /// Returns the endpoint's method (§4.1).
     #[must_use]
     pub const fn method(self) -> Method {
@@ -82,9 +137,13 @@ impl Endpoint {
             | Self::IndividualToken
             | Self::PlaceOrder
             | Self::BasketMargin
-            | Self::OrderMargin => Method::POST,
-            Self::ModifyOrder => Method::PUT,
-            Self::CancelOrder => Method::DELETE,
+            | Self::OrderMargin
+            | Self::PlaceSpecial
+            | Self::ExitOrder
+            | Self::ConvertPosition
+            | Self::Logout => Method::POST,
+            Self::ModifyOrder | Self::ModifySpecial => Method::PUT,
+            Self::CancelOrder | Self::CancelSpecial => Method::DELETE,
             Self::Authorize
             | Self::Orders
             | Self::History
@@ -93,7 +152,12 @@ impl Endpoint {
             | Self::Quotes
             | Self::Positions
             | Self::Holdings
-            | Self::Funds => Method::GET,
+            | Self::Funds
+            | Self::SpecialOrders
+            | Self::Trades
+            | Self::AccountDetails
+            | Self::SymbolGroups
+            | Self::IntervalData => Method::GET,
         }
     }
 
@@ -113,19 +177,29 @@ impl Endpoint {
         match self {
             Self::IndividualToken => &[Zone::OTP, Zone::API_KEY],
             Self::Authorize | Self::Token => &[Zone::API_KEY],
-            Self::PlaceOrder => &[Zone::PLACE_ORDER],
+            Self::PlaceOrder | Self::PlaceSpecial => &[Zone::PLACE_ORDER],
             Self::SymbolStore
             | Self::ScripMaster
             | Self::Quotes
             | Self::Positions
             | Self::Holdings
-            | Self::Funds => &[Zone::DATA],
+            | Self::Funds
+            | Self::SymbolGroups
+            | Self::IntervalData => &[Zone::DATA],
             Self::ModifyOrder
             | Self::CancelOrder
             | Self::Orders
             | Self::History
             | Self::BasketMargin
-            | Self::OrderMargin => &[Zone::GENERAL],
+            | Self::OrderMargin
+            | Self::ModifySpecial
+            | Self::CancelSpecial
+            | Self::SpecialOrders
+            | Self::ExitOrder
+            | Self::ConvertPosition
+            | Self::Trades
+            | Self::AccountDetails
+            | Self::Logout => &[Zone::GENERAL],
         }
     }
 
@@ -149,6 +223,17 @@ impl Endpoint {
             Self::Positions => "positions",
             Self::Holdings => "holdings",
             Self::Funds => "funds",
+            Self::PlaceSpecial => "place-special",
+            Self::ModifySpecial => "modify-special",
+            Self::CancelSpecial => "cancel-special",
+            Self::SpecialOrders => "special-orders",
+            Self::ExitOrder => "exit-order",
+            Self::ConvertPosition => "convert-position",
+            Self::Trades => "trades",
+            Self::AccountDetails => "account-details",
+            Self::Logout => "logout",
+            Self::SymbolGroups => "symbol-groups",
+            Self::IntervalData => "interval-data",
         }
     }
 }
@@ -159,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_login_with_a_code_falls_under_two_zones_and_everything_else_under_one() {
-        for endpoint in Endpoint::ALL {
+        for endpoint in Endpoint::every() {
             let expected = if endpoint == Endpoint::IndividualToken { 2 } else { 1 };
             assert_eq!(endpoint.zones().len(), expected, "{endpoint:?}");
         }

@@ -3,7 +3,7 @@ use std::{error::Error, fmt};
 use http::Method;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::{Endpoint, Form, OrderChange, OrderRequest, Paths, paths::is_path};
+use crate::{Endpoint, Form, OrderChange, OrderRequest, Paths, paths::is_path_of};
 
 /// In a path parameter all but unreserved characters are escaped.
 const PATH_PARAMETER: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -57,6 +57,12 @@ impl Operation {
         Self { parameter: Some(scrip_group.to_owned()), ..Self::new(Endpoint::SymbolStore) }
     }
 
+    /// A call of an endpoint of special orders, for orders of `kind`: `gtt`, `oco`, `bo` or `co`.
+    #[must_use]
+    pub fn special(endpoint: Endpoint, kind: &str) -> Self {
+        Self { parameter: Some(kind.to_owned()), ..Self::new(endpoint) }
+    }
+
     /// Appends a query parameter.
     #[must_use]
     pub fn query(mut self, key: &'static str, value: impl Into<String>) -> Self {
@@ -97,7 +103,7 @@ impl Operation {
     /// [`InvalidOperation`] if the endpoint has no usable path in `paths`, or its path parameter is missing or empty.
     pub fn target(&self, paths: &Paths) -> Result<String, InvalidOperation> {
         let template = paths.of(self.endpoint).ok_or(InvalidOperation::NoPath(self.endpoint))?;
-        if paths.set(self.endpoint).is_some_and(|path| !is_path(path)) {
+        if paths.set(self.endpoint).is_some_and(|path| !is_path_of(self.endpoint, path)) {
             return Err(InvalidOperation::BadPath(self.endpoint));
         }
         let mut target = match (template.split_once('{'), self.parameter.as_deref()) {

@@ -26,6 +26,28 @@ pub struct Paths {
     pub holdings: Option<String>,
     /// `GET`, funds (§4.5).
     pub funds: Option<String>,
+    /// `POST`, places an order of a special kind: `/a/b/{kind}`.
+    pub place_special: Option<String>,
+    /// `PUT`, changes one: `/a/b/{kind}`.
+    pub modify_special: Option<String>,
+    /// `DELETE`, cancels one: `/a/b/{kind}`.
+    pub cancel_special: Option<String>,
+    /// `GET`, the orders of a special kind: `/a/b/{kind}`.
+    pub special_orders: Option<String>,
+    /// `POST`, leaves the position of a bracket or cover order.
+    pub exit_order: Option<String>,
+    /// `POST`, converts a position to another product.
+    pub convert_position: Option<String>,
+    /// `GET`, trades.
+    pub trades: Option<String>,
+    /// `GET`, the account's details.
+    pub account_details: Option<String>,
+    /// `POST`, ends the session.
+    pub logout: Option<String>,
+    /// `GET`, the groups of scrips.
+    pub symbol_groups: Option<String>,
+    /// `GET`, prices of a past interval.
+    pub interval_data: Option<String>,
 }
 
 impl Paths {
@@ -42,21 +64,48 @@ impl Paths {
             positions: path("/api/account/positions"),
             holdings: path("/api/account/holdings"),
             funds: path("/api/account/funds"),
+            ..Self::default()
+        }
+    }
+
+    /// Returns the paths that a published client of a service with the same shown paths uses, special orders included;
+    /// not part of the specification.
+    #[must_use]
+    pub fn published_client() -> Self {
+        let path = |p: &str| Some(p.to_owned());
+        Self {
+            cancel_order: path("/api/oms/cancel-order"),
+            order_margin: path("/api/oms/margin"),
+            modify_order: path("/api/oms/modify-order"),
+            positions: path("/api/oms/positions"),
+            holdings: path("/api/oms/holdings"),
+            funds: path("/api/oms/limits"),
+            place_special: path("/api/oms/place-order/{kind}"),
+            modify_special: path("/api/oms/modify-order/{kind}"),
+            cancel_special: path("/api/oms/cancel-order/{kind}"),
+            special_orders: path("/api/oms/orders/{kind}"),
+            exit_order: path("/api/oms/exit-order"),
+            convert_position: path("/api/oms/convert-position"),
+            trades: path("/api/oms/trades"),
+            account_details: path("/api/account/details"),
+            logout: path("/api/account/logout"),
+            symbol_groups: path("/api/mkt-data/scrips/symbol-store"),
+            interval_data: path("/api/mkt-data/chart/interval-data"),
+            // That client has neither.
+            scrip_master: None,
+            quotes: None,
         }
     }
 
     /// Checks that every path that is set can stand behind a base address: `/a/b`, percent-encoded, without a query or
-    /// a parameter.
+    /// a parameter. The paths of special orders end with `/{kind}`.
     ///
     /// # Errors
     ///
     /// [`InvalidOperation::BadPath`], which names the first endpoint with a bad path.
     pub fn check(&self) -> Result<(), InvalidOperation> {
-        let bad = |endpoint: &Endpoint| self.set(*endpoint).is_some_and(|path| !is_path(path));
-        Endpoint::ALL
-            .into_iter()
-            .find(bad)
-            .map_or(Ok(()), |endpoint| Err(InvalidOperation::BadPath(endpoint)))
+        let bad = |endpoint: &Endpoint| self.set(*endpoint).is_some_and(|path| !is_path_of(*endpoint, path));
+        Endpoint::every().find(bad).map_or(Ok(()), |endpoint| Err(InvalidOperation::BadPath(endpoint)))
     }
 
     /// Returns the configured path of an endpoint that the specification does not show.
@@ -70,11 +119,23 @@ impl Paths {
             Endpoint::Positions => self.positions.as_deref(),
             Endpoint::Holdings => self.holdings.as_deref(),
             Endpoint::Funds => self.funds.as_deref(),
+            Endpoint::PlaceSpecial => self.place_special.as_deref(),
+            Endpoint::ModifySpecial => self.modify_special.as_deref(),
+            Endpoint::CancelSpecial => self.cancel_special.as_deref(),
+            Endpoint::SpecialOrders => self.special_orders.as_deref(),
+            Endpoint::ExitOrder => self.exit_order.as_deref(),
+            Endpoint::ConvertPosition => self.convert_position.as_deref(),
+            Endpoint::Trades => self.trades.as_deref(),
+            Endpoint::AccountDetails => self.account_details.as_deref(),
+            Endpoint::Logout => self.logout.as_deref(),
+            Endpoint::SymbolGroups => self.symbol_groups.as_deref(),
+            Endpoint::IntervalData => self.interval_data.as_deref(),
             _ => None,
         }
     }
 
-    /// Returns the path of `endpoint`, below the base address; `{scripGroup}` stands for the path parameter.
+    /// Returns the path of `endpoint`, below the base address; `{scripGroup}` and `{kind}` stand for the path
+    /// parameter.
     #[must_use]
     pub fn of(&self, endpoint: Endpoint) -> Option<&str> {
         match endpoint {
@@ -98,14 +159,23 @@ impl Paths {
 
     /// Returns the endpoints with this path, below the base address.
     pub fn at(&self, path: &str) -> impl Iterator<Item = Endpoint> {
-        Endpoint::ALL.into_iter().filter(move |endpoint| {
+        Endpoint::every().filter(move |endpoint| {
             self.of(*endpoint).is_some_and(|template| matches_template(template, path))
         })
     }
 }
 
+/// True if `path` can be that of `endpoint`.
+pub(crate) fn is_path_of(endpoint: Endpoint, path: &str) -> bool {
+    let has_kind = matches!(
+        endpoint,
+        Endpoint::PlaceSpecial | Endpoint::ModifySpecial | Endpoint::CancelSpecial | Endpoint::SpecialOrders
+    );
+    if has_kind { path.strip_suffix("/{kind}").is_some_and(is_path) } else { is_path(path) }
+}
+
 /// True if `path` is one path below a base address and nothing else.
-pub(crate) fn is_path(path: &str) -> bool {
+fn is_path(path: &str) -> bool {
     let is_plain = path.bytes().all(|b| b.is_ascii_graphic() && !b"?#{}\\\"<>^`|".contains(&b));
     path.len() > 1 && path.starts_with('/') && !path.starts_with("//") && is_plain && !has_dots(path)
 }
@@ -178,6 +248,19 @@ mod tests {
             let bad = InvalidOperation::BadPath(Endpoint::CancelOrder);
             assert_eq!(paths.check(), Err(bad), "{path:?}");
             assert_eq!(crate::Operation::cancel_order("1").target(&paths), Err(bad), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn the_paths_of_special_orders_end_with_their_kind() {
+        assert_eq!(Paths::published_client().check(), Ok(()));
+        let find = |method, path| Paths::published_client().find(&method, path);
+        assert_eq!(find(Method::POST, "/api/oms/place-order/bo"), Some(Endpoint::PlaceSpecial));
+        assert_eq!(find(Method::POST, "/api/oms/place-order"), Some(Endpoint::PlaceOrder));
+        assert_eq!(find(Method::DELETE, "/api/oms/cancel-order/oco"), Some(Endpoint::CancelSpecial));
+        for bad in ["/api/oms/place-order", "/{kind}", "/api/{kind}/x", "place-order/{kind}"] {
+            let paths = Paths { place_special: Some(bad.to_owned()), ..Paths::default() };
+            assert_eq!(paths.check(), Err(InvalidOperation::BadPath(Endpoint::PlaceSpecial)), "{bad}");
         }
     }
 

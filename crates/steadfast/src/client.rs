@@ -200,9 +200,7 @@ impl Client {
     ///
     /// [`Error`] if it cannot be read whole by the deadline.
     pub async fn history(&self) -> Result<Vec<Record>, Error> {
-        let Some(body) = self.read(&Operation::new(Endpoint::History)).await? else { return Ok(Vec::new()) };
-        Record::payloads_of(&body)
-            .map_err(|error| Error::unexpected(Outcome::Unknown { resend: Resend::Never }, error).safe(true))
+        self.rows(Endpoint::History).await
     }
 
     /// Returns the margin that one order needs. Path, payload and answer are "not shown" (§4.5): the order's own fields
@@ -224,6 +222,59 @@ impl Client {
     /// [`Error`] if the answer is not a success.
     pub async fn basket_margin(&self, form: Form) -> Result<Record, Error> {
         self.record(&Operation::new(Endpoint::BasketMargin).form(form)).await
+    }
+
+    /// Returns the positions, each as the service wrote it; an empty list if there are none.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidRequest`](crate::ErrorKind::InvalidRequest) if [`Paths`](crate::Paths) gives it no path, and
+    /// [`Error`] if the answer is not a success.
+    pub async fn positions(&self) -> Result<Vec<Record>, Error> {
+        self.rows(Endpoint::Positions).await
+    }
+
+    /// Returns the holdings in the same way.
+    ///
+    /// # Errors
+    ///
+    /// As [`positions`](Self::positions).
+    pub async fn holdings(&self) -> Result<Vec<Record>, Error> {
+        self.rows(Endpoint::Holdings).await
+    }
+
+    /// Returns the trades in the same way.
+    ///
+    /// # Errors
+    ///
+    /// As [`positions`](Self::positions).
+    pub async fn trades(&self) -> Result<Vec<Record>, Error> {
+        self.rows(Endpoint::Trades).await
+    }
+
+    /// Returns the funds, as the service wrote them.
+    ///
+    /// # Errors
+    ///
+    /// As [`positions`](Self::positions).
+    pub async fn funds(&self) -> Result<Record, Error> {
+        self.record(&Operation::new(Endpoint::Funds)).await
+    }
+
+    /// Places an order of a special kind (`gtt`, `oco`, `bo`, `co`), with a form of the caller's.
+    ///
+    /// The specification knows no such orders, and no list can check them. So a request that may have been executed is
+    /// never repeated: look at the service before you place it again. A [halt](Self::halt) stops it. Changes, exits and
+    /// conversions are the same, by [`call`](Self::call).
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InDoubt`](crate::ErrorKind::InDoubt) if it is not known whether it was placed;
+    /// [`ErrorKind::InvalidRequest`](crate::ErrorKind::InvalidRequest) if [`Paths`](crate::Paths) gives it no path; and
+    /// the kind of the service's refusal.
+    pub async fn place_special(&self, kind: &str, form: Form) -> Result<Record, Error> {
+        let operation = Operation::special(Endpoint::PlaceSpecial, kind).form(form);
+        self.record(&operation).await.map_err(Error::in_doubt_if_unknown)
     }
 
     /// Returns the instruments of a group (§4.1), one at a time while the answer arrives.

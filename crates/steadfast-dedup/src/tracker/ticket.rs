@@ -66,7 +66,8 @@ impl Ticket {
 pub(crate) enum Kind {
     /// `POST /api/oms/place-order`.
     Order,
-    /// A change of an order, if a layer has marked it so; its path is not documented.
+    /// A change of an order, or an order of a special kind, an exit or a conversion, if a layer has marked it so: their
+    /// paths are not documented.
     Change,
     /// `GET /api/oms/orders`, by any sender and with any query.
     List,
@@ -87,7 +88,7 @@ impl Kind {
         };
         match route.endpoint {
             Some(Endpoint::PlaceOrder) => Self::Order,
-            Some(Endpoint::ModifyOrder) => Self::Change,
+            Some(endpoint) if endpoint.moves_money() => Self::Change,
             Some(Endpoint::Orders) => Self::List,
             _ => Self::Other,
         }
@@ -108,6 +109,9 @@ mod tests {
         for (endpoint, kind) in [
             (Endpoint::PlaceOrder, Kind::Order),
             (Endpoint::ModifyOrder, Kind::Change),
+            (Endpoint::PlaceSpecial, Kind::Change),
+            (Endpoint::ExitOrder, Kind::Change),
+            (Endpoint::CancelSpecial, Kind::Other),
             (Endpoint::Orders, Kind::List),
             (Endpoint::CancelOrder, Kind::Other),
         ] {

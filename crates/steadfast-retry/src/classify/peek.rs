@@ -15,15 +15,13 @@ use crate::{
 pub const PEEK_LIMIT: usize = 16 * 1024;
 
 /// True if the outcome depends on the body: for every 400, for the 200s, 4xx and 5xx of a place-order, and for the 4xx
-/// of a change of an order.
+/// of all else that moves money.
 pub(crate) fn decides_by_body(endpoint: Option<Endpoint>, status: StatusCode) -> bool {
     match status {
         StatusCode::BAD_REQUEST => true,
         StatusCode::OK => endpoint == Some(Endpoint::PlaceOrder),
         // The body says whether this is the gateway's own word.
-        status if status.is_client_error() => {
-            matches!(endpoint, Some(Endpoint::PlaceOrder | Endpoint::ModifyOrder))
-        }
+        status if status.is_client_error() => endpoint.is_some_and(Endpoint::moves_money),
         status if status.is_server_error() => endpoint == Some(Endpoint::PlaceOrder),
         _ => false,
     }

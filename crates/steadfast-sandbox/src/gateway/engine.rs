@@ -22,6 +22,7 @@ use crate::{
         session::{Session, Sessions},
         settings::Settings,
         spec_reading::{IpRefusal, JsonBody, ListZone, OrderZone, RetryAfter},
+        special::SpecialOrders,
         truth::{ArrivalTruth, Record},
     },
     wire::{
@@ -45,6 +46,7 @@ pub(crate) struct Engine {
     pub(crate) sessions: Sessions,
     pub(crate) quotas: Quotas,
     pub(crate) book: OrderBook,
+    pub(crate) specials: SpecialOrders,
     pub(crate) plan: Plan,
     pub(crate) record: Record,
     /// Orders that come into existence later than they were answered.
@@ -106,6 +108,7 @@ impl Engine {
             sessions: Sessions::default(),
             quotas: Quotas::new(&settings),
             book: OrderBook::new(settings.interpretation.order_ids),
+            specials: SpecialOrders::default(),
             record: Record::default(),
             late: BTreeMap::new(),
             attempts: BTreeMap::new(),
@@ -435,7 +438,10 @@ impl Engine {
             }
             (Some(Endpoint::OrderMargin), Some(_)) => self.order_margin(form).into(),
             (Some(Endpoint::BasketMargin), Some(_)) => self.basket_margin(form).into(),
-            (Some(endpoint), Some(caller)) => self.read_data(endpoint, passage, caller).into(),
+            (Some(endpoint), Some(caller)) => match self.special(passage, caller, form) {
+                Some(page) => page.into(),
+                None => self.read_data(endpoint, passage, caller).into(),
+            },
             (Some(_), None) => refusal::unauthorized().into(),
         }
     }
@@ -542,6 +548,7 @@ impl Engine {
         self.sessions = Sessions::default();
         self.quotas.clear();
         self.book.clear();
+        self.specials.clear();
         self.plan.clear();
         self.record = Record::default();
         self.late.clear();

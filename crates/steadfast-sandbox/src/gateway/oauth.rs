@@ -125,10 +125,14 @@ impl Engine {
     ) -> Page {
         let present = |name| form.get(name).is_some_and(|value| !value.is_empty());
         let kind = form.get("twoFaTyp").unwrap_or_default();
-        if !matches!(kind, "otp" | "totp") || !["client_id", "password", "twoFa"].into_iter().all(present) {
+        let names_client = present("client_id");
+        let is_complete = ["password", "twoFa"].into_iter().all(present)
+            && (names_client || self.settings.client_id_is_optional);
+        if !matches!(kind, "otp" | "totp") || !is_complete {
             return refusal::input_validation();
         }
-        let user = form.get("client_id").and_then(|id| self.directory.by_client_id(id));
+        let named = || form.get("client_id").and_then(|id| self.directory.by_client_id(id));
+        let user = if names_client { named() } else { Some(caller.user) };
         if user != Some(caller.user) || !self.credentials_hold(passage, caller.user, form, kind) {
             return self.refuse_login(user);
         }

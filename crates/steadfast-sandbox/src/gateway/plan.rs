@@ -100,7 +100,7 @@ impl Plan {
             return Err(InvalidFault::NoByte(fault));
         }
         if let Some(endpoint) = &entry.endpoint
-            && !Endpoint::ALL.iter().any(|known| known.as_str() == endpoint)
+            && !Endpoint::every().any(|known| known.as_str() == endpoint)
         {
             return Err(InvalidFault::Endpoint(fault));
         }

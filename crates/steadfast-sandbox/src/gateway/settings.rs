@@ -34,6 +34,7 @@ pub enum LoginAnswer {
 pub(crate) struct Settings {
     pub(crate) seed: u64,
     pub(crate) paths: Paths,
+    pub(crate) client_id_is_optional: bool,
     pub(crate) interpretation: SpecReading,
     pub(crate) eleventh_session: EleventhSession,
     pub(crate) login_answer: LoginAnswer,
@@ -57,6 +58,7 @@ impl Default for Settings {
         Self {
             seed: 0,
             paths: Paths::public(),
+            client_id_is_optional: false,
             interpretation: SpecReading::default(),
             eleventh_session: EleventhSession::default(),
             login_answer: LoginAnswer::default(),

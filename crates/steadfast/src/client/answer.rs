@@ -5,7 +5,7 @@ use http::{Request, Response, StatusCode, response::Parts};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use steadfast_auth::TokenSource;
 use steadfast_call::{Call, Class, Lane, Outcome, Resend};
-use steadfast_spec::{Envelope, Operation};
+use steadfast_spec::{Endpoint, Envelope, Operation};
 use tokio::time::{Instant, timeout_at};
 
 use super::{Body, Client, Record, Records};
@@ -46,7 +46,15 @@ impl Client {
                 _ => Err(Error::of_answer(&parts, self.text_of(&body))),
             }
         };
-        read.await.map_err(|error: Error| error.safe(safe))
+        let result = read.await.map_err(|error: Error| error.safe(safe));
+        if operation.endpoint().is_special() { result.map_err(Error::in_doubt_if_unknown) } else { result }
+    }
+
+    /// Returns each record of a successful answer.
+    pub(super) async fn rows(&self, endpoint: Endpoint) -> Result<Vec<Record>, Error> {
+        let Some(body) = self.read(&Operation::new(endpoint)).await? else { return Ok(Vec::new()) };
+        Record::payloads_of(&body)
+            .map_err(|error| Error::unexpected(Outcome::Unknown { resend: Resend::Never }, error).safe(true))
     }
 
     /// Returns the payload of a successful answer; `no-data` is an error.

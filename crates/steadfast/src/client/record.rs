@@ -1,8 +1,10 @@
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
-use steadfast_spec::{Envelope, EnvelopeError, FieldNames, OrderRecord, UnreadableRecord};
+use steadfast_spec::{
+    Decimal, Envelope, EnvelopeError, FieldNames, OrderRecord, UnreadableRecord, parse_decimal,
+};
 
 /// One JSON value as the service wrote it, with all digits.
 ///
@@ -36,15 +38,28 @@ impl Record {
         OrderRecord::parse(&self.0, names)
     }
 
-    /// Returns a text or number field, even if other fields are unreadable.
-    pub(super) fn text_of(&self, name: &str) -> Option<String> {
-        let fields: serde_json::Map<String, serde_json::Value> = self.read().ok()?;
-        let text = match fields.get(name)? {
-            serde_json::Value::String(text) => text.trim().to_owned(),
-            serde_json::Value::Number(number) => number.to_string(),
+    /// Returns a number field, given as a number or as a text, exactly.
+    #[must_use]
+    pub fn decimal_of(&self, name: &str) -> Option<Decimal> {
+        parse_decimal(&self.text_of(name)?).ok()
+    }
+
+    /// Returns a text or number field as a text, even if other fields are unreadable; `None` if it is empty or absent.
+    #[must_use]
+    pub fn text_of(&self, name: &str) -> Option<String> {
+        // Raw, so that a number keeps all its digits.
+        let fields: BTreeMap<String, &RawValue> = self.read_borrowed().ok()?;
+        let raw = fields.get(name)?.get();
+        let text = match raw.as_bytes().first()? {
+            b'"' => serde_json::from_str::<String>(raw).ok()?.trim().to_owned(),
+            b'-' | b'0'..=b'9' => raw.to_owned(),
             _ => return None,
         };
         (!text.is_empty()).then_some(text)
+    }
+
+    fn read_borrowed<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(self.0.get())
     }
 
     /// Returns the JSON text.
@@ -66,5 +81,24 @@ impl Record {
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.text())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_keeps_its_digits_whether_it_is_a_number_or_a_text() {
+        let raw =
+            r#"{"qty": 12345678901234567.05, "price": " 99.950 ", "open": true, "none": "", "a b": -1}"#;
+        let record = Record::new(serde_json::from_str(raw).unwrap());
+        assert_eq!(record.decimal_of("qty").unwrap().to_string(), "12345678901234567.05");
+        assert_eq!(record.decimal_of("price").unwrap().to_string(), "99.950");
+        assert_eq!(record.text_of("a b").as_deref(), Some("-1"));
+        for name in ["open", "none", "absent"] {
+            assert_eq!(record.text_of(name), None, "{name}");
+        }
+        assert_eq!(record.decimal_of("open"), None);
     }
 }

@@ -77,9 +77,10 @@ impl Stack {
             account => layer.with("account", account),
         };
         let (mut layer, mut without) = (layer, Vec::new());
-        for endpoint in Endpoint::ALL {
+        for endpoint in Endpoint::every() {
             let mut paths = self.settings.routes.of_endpoint(endpoint).peekable();
-            if paths.peek().is_none() {
+            // Those that only a published client shows are not missed.
+            if paths.peek().is_none() && Endpoint::ALL.contains(&endpoint) {
                 without.push(endpoint.as_str());
             }
             for (method, path, route) in paths {

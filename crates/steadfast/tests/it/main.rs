@@ -27,6 +27,7 @@ mod pauses;
 mod permits;
 mod place_answers;
 mod probes;
+mod published;
 mod redirects;
 mod renewal;
 #[path = "../spec/served.rs"]
