@@ -358,3 +358,20 @@ async fn o05_a_429_to_an_unknown_post_is_returned() {
     call(exact(), &script, request(Endpoint::ModifyOrder)).await.unwrap();
     assert_eq!(script.sends(), 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_special_order_is_repeated_only_if_it_was_not_sent() {
+    for endpoint in Endpoint::PUBLISHED.into_iter().filter(|endpoint| endpoint.is_special()) {
+        for (reply, sends) in [
+            (Reply::NeverLeft, 5),
+            (Reply::Status(429), 1),
+            (Reply::Status(401), 1),
+            (Reply::Status(504), 1),
+            (Reply::Lost, 1),
+        ] {
+            let script = Script::new([reply.clone()]);
+            let _ = call(exact(), &script, request(endpoint)).await;
+            assert_eq!(script.sends(), sends, "{endpoint:?} {reply:?}");
+        }
+    }
+}

@@ -219,23 +219,6 @@ async fn a_local_refusal_is_not_repeated() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_special_order_is_repeated_only_if_it_was_not_sent() {
-    for endpoint in Endpoint::PUBLISHED.into_iter().filter(|endpoint| endpoint.is_special()) {
-        for (reply, sends) in [
-            (Reply::NeverLeft, 5),
-            (Reply::Status(429), 1),
-            (Reply::Status(401), 1),
-            (Reply::Status(504), 1),
-            (Reply::Lost, 1),
-        ] {
-            let script = Script::new([reply.clone()]);
-            let _ = policy().layer().layer(script.clone()).oneshot(request(endpoint)).await;
-            assert_eq!(script.sends(), sends, "{endpoint:?} {reply:?}");
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_incomplete_message_is_not_taken_for_not_sent() {
     // Two well-known crates repeat any request whose connection closed before the message was complete.
     for (endpoint, sends) in [(Endpoint::PlaceOrder, 1), (Endpoint::ModifyOrder, 1), (Endpoint::Orders, 5)] {
