@@ -24,9 +24,11 @@ use crate::{
 pub(super) fn announce(journal: &Path) -> Result<(), Failed> {
     let is_new = begun_in(Some(journal)).is_empty();
     let (new, what) = match (holds_rows(journal)?, is_new) {
-        (true, _) => ("", "what it holds is not sent again, except orders that were refused for good"),
-        (false, true) => ("new ", "every order is sent"),
-        (false, false) => ("", "all orders that it holds were refused for good, and every order is sent"),
+        (true, _) => {
+            ("", "its rows that are placed or in doubt are not sent again; those that were refused are")
+        }
+        (false, true) => ("new ", "every row is sent"),
+        (false, false) => ("", "none of its rows is placed or in doubt, and every row is sent"),
     };
     print_note(format_args!("{new}journal {}: {what}", journal.display()));
     Ok(())

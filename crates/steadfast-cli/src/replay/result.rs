@@ -14,7 +14,7 @@ pub(crate) use self::{
     sheet::{COLUMNS, RowEnd},
 };
 use self::{
-    sentence::{way_out, with_candidates, with_said, with_status, word},
+    sentence::{found_out, way_out, with_candidates, with_said, word},
     sheet::{Record, Sheet},
 };
 use super::{name, row::BadRow};
@@ -92,7 +92,7 @@ impl<W: Write> Results<W> {
                 self.counts.placed_before += usize::from(was_sent);
                 self.lines.insert(order_id.clone(), line);
                 self.placed.insert(line, ToldPlaced::new(order_id, was_sent));
-                why = resolution.as_ref().and_then(with_status).unwrap_or_else(|| msg.clone());
+                why = resolution.as_ref().and_then(found_out).unwrap_or_else(|| msg.clone());
                 let resolution = resolution.as_ref().map_or("", word);
                 Record { status: "placed", order_id, resolution, msg: &why, ..row }
             }

@@ -33,6 +33,17 @@ pub(crate) const STATUSES: [(&str, &str); 7] = [
     ("bad", "The row is no order; nothing was sent for it."),
 ];
 
+/// How a row was found to be placed.
+#[allow(dead_code, reason = "the page has them, and the results hold the words alone")]
+pub(crate) const RESOLUTIONS: [(&str, &str); 3] = [
+    ("recovered", "The answer was lost or proved nothing, and the order list shows the order."),
+    (
+        "resent",
+        "The order was looked for and was not there, so it was sent once more, and that one is placed.",
+    ),
+    ("attached", "An earlier run has placed it; this one has sent nothing."),
+];
+
 /// The reasons why a row is unresolved.
 pub(crate) const REASONS: [(&str, &str); 21] = [
     ("not_observed", "the order was looked for beyond the lateness bound and is not there"),
@@ -49,14 +60,23 @@ pub(crate) const REASONS: [(&str, &str); 21] = [
     ("epoch_changed", "the trading day ended before the order was found"),
     (
         "unverifiable",
-        "the order list cannot be used: forbidden, too long, or not understood, or it could not be read to confirm a 401",
+        "the order list could not be read, or not be understood, so that the order could not be looked for",
     ),
-    ("uncalibrated", "the list shows orders in another form than they were sent in"),
-    ("no_positive_control", "no order of this run has been recognised in a list yet"),
-    ("budget", "the time for the search ended first"),
+    (
+        "uncalibrated",
+        "the list shows orders in another form than they were sent in, so that this one cannot be told from others",
+    ),
+    (
+        "no_positive_control",
+        "no order of this run has been seen in the list yet, so that one that is missing there may be placed all the same",
+    ),
+    ("budget", "the order was not found in the time that a search may take"),
     ("deadline", "the call's deadline came first; the order is still looked for by `orders verify`"),
     ("not_verified", "the settings do not ask the list after such an answer"),
-    ("tainted", "an earlier order of the same instrument and side ended without certainty"),
+    (
+        "tainted",
+        "what became of an earlier order of the same instrument and side is not known, and an order in the list may be either",
+    ),
     ("answer_lost", "the order may have left, and its answer is lost"),
     ("answer_not_understood", "the service answered, and not as its specification says"),
     ("interrupted", "the run was ended before the answer came, or before a list confirmed it"),

@@ -9,6 +9,7 @@ use crate::{
     command::{RunningSandbox, output, steadfast},
     files::{HEADER, file, orders, said},
     own_gateway::{OwnGateway, placed},
+    session::session,
 };
 
 #[path = "../../src/replay/words.rs"]
@@ -33,6 +34,51 @@ without a further word, as the system's signal does with other programs. Where s
 command, closed looks the same as a null device that is open for reading, too, as some languages open it for their children:
 `--out /dev/null` says that no results are wanted. The other verbs take a closed output for the null device.
 ";
+
+const SESSION: &str = "
+## A session
+
+A file of three orders is placed with a real service. The answer to the second is lost, and Ctrl-C comes while it is looked for:
+it is found, and the third is not sent. The second run sends only that one. `STEADFAST_BASE_URL` names the service, and `steadfast
+login` has fetched a token; without `--yes` the run asks before it places anything.
+";
+
+/// The exit codes, and what a script does about them.
+const TO_DO: [(&str, &str); 10] = [
+    ("0", "go on"),
+    ("1", "look into the results: correct the rows that are `bad` or `refused`, and run again"),
+    ("2", "correct the command line or the file that is named; nothing was sent"),
+    ("3", "`steadfast login`, and run again"),
+    ("4", "correct the credentials, and `steadfast login`; `steadfast doctor` says what keeps it"),
+    ("5", "wait a minute, and run again"),
+    (
+        "6",
+        "place nothing by other means; `steadfast orders unresolved`, `orders verify` and `orders events` say what to look at",
+    ),
+    ("7", "run again later"),
+    ("130", "run again: it goes on where it was interrupted"),
+    ("141", "let the reader of the output read to its end"),
+];
+
+/// Returns the table of the exit codes, with the words of the command's help.
+async fn codes() -> String {
+    let help = said(&output(&["--help"]).await).0;
+    let lines = help.lines().skip_while(|line| *line != "Exit codes:").skip(1);
+    let mut told: Vec<(String, String)> = Vec::new();
+    for line in lines.take_while(|line| line.starts_with("  ")) {
+        match line.trim().split_once(' ').filter(|(code, _)| code.parse::<u8>().is_ok()) {
+            Some((code, meant)) => told.push((code.to_owned(), meant.trim().to_owned())),
+            None => write!(told.last_mut().unwrap().1, " {}", line.trim()).unwrap(),
+        }
+    }
+    let mut table = "\n## Exit codes\n\n| code | it says | then |\n|---|---|---|\n".to_owned();
+    assert_eq!(told.len(), TO_DO.len(), "{told:?}");
+    for ((code, meant), (of, then)) in told.iter().zip(TO_DO) {
+        assert_eq!(code, of);
+        writeln!(table, "| {code} | {meant} | {then} |").unwrap();
+    }
+    table
+}
 
 /// The characters of the longest line.
 const WIDTH: usize = 130;
@@ -228,6 +274,7 @@ fn list(page: &mut String, words: &[(&str, &str)]) {
 
 async fn page() -> String {
     let mut page = HEAD.to_owned();
+    write!(page, "{SESSION}\n```text\n{}```\n{}", session().await, codes().await).unwrap();
     let mut waiting = vec![Vec::new()];
     while let Some(words) = waiting.pop() {
         let (help, verbs) = verbs_of(&words).await;
@@ -260,6 +307,8 @@ async fn page() -> String {
     );
     write!(page, "\n## The results of `replay`\n\n{}\n", wrapped("", &results)).unwrap();
     list(&mut page, &words::STATUSES);
+    page.push_str("\nThe `resolution` of a `placed` row says how that was found out, if the answer to its send did not say it:\n");
+    list(&mut page, &words::RESOLUTIONS);
     let reasons = "The `msg` of an `unresolved` row begins with one of these words, and ends with what the service itself has \
                    said, if it has said anything:";
     write!(page, "\n{}\n", wrapped("", reasons)).unwrap();
@@ -297,6 +346,10 @@ async fn c09_the_page_is_what_the_command_says_of_itself() {
         assert_eq!(kept, said, "line {} of docs/cli.md; its head says how it is written", number + 1);
     }
     assert_eq!(kept.lines().count(), page.lines().count(), "docs/cli.md is shorter or longer");
-    let long = page.lines().find(|line| line.chars().count() > WIDTH);
+    // A row of a table stands on one line, and so does what the command prints.
+    let (before, rest) = page.split_once("\n```text\n").unwrap();
+    let (_, behind) = rest.split_once("\n```\n").unwrap();
+    let prose = before.lines().chain(behind.lines()).filter(|line| !line.starts_with('|'));
+    let long = { prose }.find(|line| line.chars().count() > WIDTH);
     assert_eq!(long, None, "a line is longer than the page");
 }

@@ -9,6 +9,7 @@ mod cut;
 mod day_after;
 mod dead_token;
 mod demo;
+#[cfg(unix)]
 mod docs;
 mod events;
 mod files;
@@ -29,6 +30,8 @@ mod resume;
 mod rows;
 mod ruling;
 mod sandbox;
+#[cfg(unix)]
+mod session;
 mod shared_limits;
 mod target;
 #[cfg(target_os = "linux")]

@@ -18,7 +18,7 @@ async fn o07_a_file_that_was_renamed_is_not_placed_again() {
     let file = orders(2);
     let first = said(&gateway.command(&["replay", file.path(), "--yes"]).output().await.unwrap()).1;
     let journal = file.beside("orders.csv.journal");
-    assert!(first.contains(&format!("new journal {journal}: every order is sent")), "{first}");
+    assert!(first.contains(&format!("new journal {journal}: every row is sent")), "{first}");
     assert_eq!(gateway.orders().len(), 2);
 
     let other = file.beside("monday.csv");
@@ -29,7 +29,12 @@ async fn o07_a_file_that_was_renamed_is_not_placed_again() {
     assert!(told.contains(&format!("go on with it by --journal {journal}")), "{told}");
     let output = gateway.command(&["replay", &other, "--yes", "--journal", &journal]).output().await.unwrap();
     let told = said(&output).1;
-    assert!(told.contains(&format!("\njournal {journal}: what it holds is not sent again")), "{told}");
+    assert!(
+        told.contains(&format!(
+            "\njournal {journal}: its rows that are placed or in doubt are not sent again"
+        )),
+        "{told}"
+    );
     assert_eq!(gateway.orders().len(), 2, "{told}");
 
     // It has that journal from now on, and a file under the old name has none.

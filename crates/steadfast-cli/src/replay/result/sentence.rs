@@ -47,12 +47,13 @@ pub(super) fn with_said(text: &str, said: Option<&str>) -> String {
     said.map_or_else(|| text.to_owned(), |said| format!("{text}; the service said: {said}"))
 }
 
-/// Returns the order's status in the list. A rejected order was processed too, but is no position.
-pub(super) fn with_status(resolution: &Resolution) -> Option<String> {
+/// Says more than the answer to the row's send. A rejected order was processed too, but is no position.
+pub(super) fn found_out(resolution: &Resolution) -> Option<String> {
     match resolution {
         Resolution::Recovered { status: Some(status), .. } => {
             Some(format!("recovered; the list shows it as {}", readable(status)))
         }
+        Resolution::Attached { .. } => Some("placed by an earlier run; nothing was sent now".to_owned()),
         _ => None,
     }
 }

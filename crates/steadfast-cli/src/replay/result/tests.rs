@@ -130,7 +130,7 @@ fn c03_what_the_service_says_of_an_order_in_doubt_stands_in_its_row() {
     let text = String::from_utf8(text).unwrap();
     assert!(
         text.contains(
-            "2,unresolved,,,budget: the time for the search ended first; the service said: 200 Order queued\n"
+            "2,unresolved,,,budget: the order was not found in the time that a search may take; the service said: 200 Order queued\n"
         ),
         "{text}"
     );
