@@ -50,7 +50,11 @@ mod fold;
 mod frame;
 mod log;
 mod mark;
+mod paths;
 mod recorder;
+mod recovered;
+mod successor;
+mod written;
 
 use std::{fmt, path::Path};
 

@@ -1,7 +1,4 @@
 use std::{
-    collections::hash_map::RandomState,
-    ffi::OsString,
-    hash::{BuildHasher, Hasher},
     io,
     path::{Path, PathBuf},
 };
@@ -11,8 +8,11 @@ use super::{
     entry::Entry,
     error::JournalError,
     fold::Fold,
-    frame::{self, BadHead, Found, HEAD, Head, Salt},
-    mark::{Judged, Mark, Reach},
+    frame::{self, Head},
+    mark::{Mark, Reach},
+    paths::{beside, folder_of},
+    recovered::{is_linked, read},
+    successor::{Rewriting, draw_salt, write_all, write_anew},
 };
 
 /// The file is rewritten once it has this size, and at least twice the size after the last rewrite.
@@ -172,7 +172,12 @@ impl<D: Disk> Log<D> {
         self.buffer.clear();
         let (seed, durable) = (self.head.seed(), self.durable);
         for entry in entries {
-            put(&mut self.buffer, seed, self.next, durable, entry, durably);
+            let payload = entry.encode();
+            // Durable records are written twice, so that no single flipped bit at the end of the file can pass for a torn
+            // write.
+            for _ in 0..if durably { 2 } else { 1 } {
+                frame::write(&mut self.buffer, seed, self.next, durable, &payload);
+            }
             self.next += 1;
             self.fold.add(entry.clone());
         }
@@ -248,170 +253,4 @@ impl<D: Disk> Log<D> {
             Err(failed) => Err(failed.into_error()),
         }
     }
-}
-
-/// The result of reading a log.
-struct Recovered {
-    salt: Salt,
-    /// The lock's note about this file.
-    reached: Option<Reach>,
-    /// It has a second name.
-    linked: bool,
-    fold: Fold,
-}
-
-fn read<D: Disk>(disk: &D, path: &Path, mark: Mark) -> Result<Option<Recovered>, JournalError> {
-    let lost = || JournalError::Lost { path: path.to_owned(), lock: beside(path, ".lock") };
-    let Some(mut file) = disk.open(path).map_err(JournalError::io("open", path))? else {
-        return if mark.judge(None) == Judged::Lost { Err(lost()) } else { Ok(None) };
-    };
-    let bytes = file.read_all().map_err(JournalError::io("read", path))?;
-    let head = Head::decode(&bytes).map_err(|bad| match bad {
-        BadHead::Foreign => JournalError::NotAJournal { path: path.to_owned() },
-        BadHead::Version(found) => JournalError::Version { path: path.to_owned(), found },
-    })?;
-    let damaged = |offset: usize| JournalError::Damaged { path: path.to_owned(), offset: offset as u64 };
-    let mut fold = Fold::default();
-    for found in frame::scan(&bytes, head).map_err(damaged)? {
-        match found {
-            Found::Gap => fold.gap(),
-            Found::Record { offset, payload } => {
-                let unknown = || JournalError::Unknown { path: path.to_owned(), offset: offset as u64 };
-                fold.add(Entry::decode(payload).ok_or_else(unknown)?);
-            }
-        }
-    }
-    fold.whole_again();
-    // Checked last: the error for damage is more useful than that for missing records.
-    let outdated = |reach: Reach| JournalError::Outdated {
-        path: path.to_owned(),
-        lock: beside(path, ".lock"),
-        length: bytes.len() as u64,
-        written: reach.size,
-    };
-    let reached = match mark.judge(Some(head)) {
-        Judged::Lost => return Err(lost()),
-        Judged::Outdated(last) => return Err(outdated(last)),
-        Judged::Believed(Some(reach)) => {
-            let promised = Head { records: head.records.max(reach.records), ..head };
-            frame::scan(&bytes, promised).map_err(|_| outdated(reach))?;
-            Some(reach)
-        }
-        Judged::Believed(None) => None,
-    };
-    let linked = is_linked(disk, &file, path)?;
-    Ok(Some(Recovered { salt: head.salt, reached, linked, fold }))
-}
-
-/// True if it has a second name: a process that opens it under that name would take another lock.
-fn is_linked<D: Disk>(disk: &D, file: &D::File, path: &Path) -> Result<bool, JournalError> {
-    disk.is_linked(file).map_err(JournalError::io("look at", path))
-}
-
-/// A file that has just taken its place.
-struct Fresh<F> {
-    file: F,
-    head: Head,
-    reached: Reach,
-}
-
-/// How writing a successor can fail.
-enum Rewriting {
-    /// The old file is in its place, and no sync has failed.
-    NotBegun(JournalError),
-    /// It is unknown which file is the durable one, or what a failed sync has lost.
-    Unsure(JournalError),
-}
-
-impl Rewriting {
-    fn into_error(self) -> JournalError {
-        match self {
-            Self::NotBegun(error) | Self::Unsure(error) => error,
-        }
-    }
-}
-
-/// Writes a new file and puts it in place. `before`: the lock's note about the file that it replaces.
-fn write_anew<D: Disk>(
-    disk: &D,
-    path: &Path,
-    lock: &mut D::Lock,
-    salt: Salt,
-    before: Option<Reach>,
-    fold: &Fold,
-) -> Result<Fresh<D::File>, Rewriting> {
-    let (new, beside_it) = (beside(path, ".new"), beside(path, ".lock"));
-    let (begun, mut records) = (Head { salt, nonce: draw(), records: 0 }, 0);
-    let mut bytes = begun.encode().to_vec();
-    for entry in fold.entries() {
-        put(&mut bytes, begun.seed(), records, 0, entry, false);
-        records += 1;
-    }
-    let head = Head { records, ..begun };
-    bytes[..HEAD].copy_from_slice(&head.encode());
-    let create = |error| Rewriting::NotBegun(JournalError::io("create", &new)(error));
-    let mut file = disk.create(&new).map_err(create)?;
-    write_all(&mut file, &bytes).map_err(|e| Rewriting::NotBegun(JournalError::io("write", &new)(e)))?;
-    file.sync().map_err(|e| Rewriting::Unsure(JournalError::io("sync", &new)(e)))?;
-    let reached = Reach { nonce: head.nonce, records: head.records, size: bytes.len() as u64 };
-    if let Some(before) = before {
-        // Before the names change: a crash may leave either of the two.
-        let note = Mark::written(salt, before, Some(reached)).encode();
-        let noted = disk.set_note(lock, &note, true);
-        noted.map_err(|e| Rewriting::NotBegun(JournalError::io("write", &beside_it)(e)))?;
-    }
-    // From here on, whichever of the two files a crash leaves under the name holds everything so far.
-    disk.rename(&new, path).map_err(|e| Rewriting::Unsure(JournalError::io("rename", &new)(e)))?;
-    // Before anything is appended, so that no crash can bring back the file that would lack it.
-    let folder = folder_of(path);
-    disk.sync_directory(folder).map_err(|e| Rewriting::Unsure(JournalError::io("sync", folder)(e)))?;
-    // Only now is this file, and no other, certain to be there.
-    let noted = disk.set_note(lock, &Mark::written(salt, reached, None).encode(), true);
-    noted.map_err(|e| Rewriting::Unsure(JournalError::io("write", &beside_it)(e)))?;
-    Ok(Fresh { file, head, reached })
-}
-
-fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
-}
-
-// Durable records are written twice, so that no single flipped bit at the end of the file can pass for a torn write.
-fn put(out: &mut Vec<u8>, seed: u32, number: u64, durable: u64, entry: &Entry, twice: bool) {
-    let payload = entry.encode();
-    for _ in 0..if twice { 2 } else { 1 } {
-        frame::write(out, seed, number, durable, &payload);
-    }
-}
-
-fn write_all(file: &mut impl DiskFile, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match file.append(bytes) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(suffix);
-    name.into()
-}
-
-/// Returns a number that no other file has. The standard library seeds its hashers from the operating system.
-fn draw() -> u64 {
-    RandomState::new().build_hasher().finish()
-}
-
-fn draw_salt() -> Salt {
-    let mut salt = Salt::default();
-    salt[..8].copy_from_slice(&draw().to_le_bytes());
-    salt[8..].copy_from_slice(&draw().to_le_bytes());
-    salt
 }
