@@ -15,3 +15,4 @@ pub(crate) mod sync;
 pub(crate) mod ticket;
 pub(crate) mod timekeeper;
 pub(crate) mod tokens;
+pub(crate) mod waiters;

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
     use crate::{
         numbers::Session,
-        tracker::{account::Opening, order_tracker::OrderTracker},
+        tracker::{account::calls::Opening, order_tracker::OrderTracker},
     };
 
     const FORM: &[u8] = b"symId=S&qty=1&side=buy&type=limit&limitPrice=5&product=delivery&validity=day";

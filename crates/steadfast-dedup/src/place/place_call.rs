@@ -17,7 +17,7 @@ use crate::{
     },
     protocol::resolution::{Reason, Unresolved, Verdict},
     tracker::{
-        account::{Account, Opening},
+        account::{Account, calls::Opening},
         halt::HaltEpoch,
         poller::{Template, starter},
         ticket::Ticket,

@@ -218,7 +218,7 @@ mod tests {
     use steadfast_spec::{Form, OrderRequest};
 
     use super::*;
-    use crate::{numbers::Session, protocol::event::Answer, tracker::account::Opening};
+    use crate::{numbers::Session, protocol::event::Answer, tracker::account::calls::Opening};
 
     const FORM: &[u8] = b"symId=S&qty=1&side=buy&type=limit&limitPrice=5&product=delivery&validity=day";
 

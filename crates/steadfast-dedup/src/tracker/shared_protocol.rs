@@ -2,7 +2,6 @@
 mod schedules;
 
 use std::{
-    collections::BTreeMap,
     pin::Pin,
     task::{Context, Poll, Waker},
     time::Duration,
@@ -22,6 +21,7 @@ use crate::{
         sync::{Clock, Mutex},
         timekeeper::Timekeeper,
         tokens::Tokens,
+        waiters::{About, Place, Waiters},
     },
 };
 
@@ -53,8 +53,7 @@ pub(crate) struct State {
     can_poll: bool,
     /// False once no owner is left who could be told of an order that appears late.
     owned: bool,
-    waiting: BTreeMap<(About, u64), Waker>,
-    next_place: u64,
+    waiters: Waiters,
     /// How many steps have events that no receiver has yet: they are sent without the lock.
     reporting: usize,
 }
@@ -88,17 +87,6 @@ impl Effects {
     }
 }
 
-/// The subject of a wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum About {
-    /// The poller's plan.
-    Plan,
-    /// Any change.
-    Change,
-    /// A decision about an intent.
-    Intent(IntentNo),
-}
-
 /// The poller's next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plan {
@@ -130,8 +118,7 @@ impl SharedProtocol {
             joined: Joined::default(),
             poller: Poller::Absent,
             owned: true,
-            waiting: BTreeMap::new(),
-            next_place: 0,
+            waiters: Waiters::default(),
             reporting: 0,
         };
         Self { clock: Clock::start(), state: Mutex::new(state) }
@@ -162,13 +149,13 @@ impl SharedProtocol {
         let result = action(&mut state, now, &mut effects);
         for effect in effects.0 {
             match effect {
-                Effect::Decided(intent) => state.take(About::Intent(intent), &mut woken),
+                Effect::Decided(intent) => state.waiters.take(About::Intent(intent), &mut woken),
                 Effect::Report(event) => reports.push(event),
                 Effect::Seen { .. } | Effect::Confirmed(_) | Effect::DayRenamed { .. } => {}
             }
         }
         state.reporting += usize::from(!reports.is_empty());
-        state.take(About::Change, &mut woken);
+        state.waiters.take(About::Change, &mut woken);
         let starts_poller = state.rouse(&mut woken);
         drop(state);
         woken.into_iter().for_each(Waker::wake);
@@ -180,7 +167,7 @@ impl SharedProtocol {
         let mut woken = Vec::new();
         let mut state = self.state.lock();
         state.reporting -= 1;
-        state.take(About::Change, &mut woken);
+        state.waiters.take(About::Change, &mut woken);
         drop(state);
         woken.into_iter().for_each(Waker::wake);
     }
@@ -226,7 +213,7 @@ impl SharedProtocol {
         // Its reason to sleep may be gone. Nothing new becomes due, so no poller is started.
         if matches!(state.poller, Poller::Asleep(_)) {
             state.poller = Poller::Awake;
-            state.take(About::Plan, &mut woken);
+            state.waiters.take(About::Plan, &mut woken);
         }
         drop(state);
         woken.into_iter().for_each(Waker::wake);
@@ -242,9 +229,9 @@ impl SharedProtocol {
     pub(crate) fn poller_dropped(&self) {
         let mut state = self.state.lock();
         state.poller = Poller::Absent;
-        let woken = std::mem::take(&mut state.waiting);
+        let woken = state.waiters.take_all();
         drop(state);
-        woken.into_values().for_each(Waker::wake);
+        woken.into_iter().for_each(Waker::wake);
     }
 
     /// True if there is work for a poller, and none.
@@ -265,7 +252,7 @@ impl SharedProtocol {
     pub(crate) fn poll_wait<T>(
         &self,
         about: About,
-        place: &mut Option<u64>,
+        place: &mut Option<Place>,
         cx: &Context<'_>,
         look: impl FnOnce(&mut State) -> Option<T>,
     ) -> Poll<T> {
@@ -273,19 +260,14 @@ impl SharedProtocol {
         if let Some(found) = look(&mut state) {
             return Poll::Ready(found);
         }
-        let place = *place.get_or_insert_with(|| {
-            state.next_place += 1;
-            state.next_place
-        });
-        let waker = state.waiting.entry((about, place)).or_insert_with(|| cx.waker().clone());
-        waker.clone_from(cx.waker());
+        state.waiters.leave(about, place, cx.waker());
         Poll::Pending
     }
 
     /// Ends a wait, whose waker is at `place` if it left one.
-    pub(crate) fn stop_waiting(&self, about: About, place: Option<u64>) {
+    pub(crate) fn stop_waiting(&self, about: About, place: Option<Place>) {
         if let Some(place) = place {
-            let kept = self.state.lock().waiting.remove(&(about, place));
+            let kept = self.state.lock().waiters.remove(about, place);
             // Without the lock: a waker may hold the last reference to a task.
             drop(kept);
         }
@@ -313,12 +295,6 @@ impl State {
     /// Notes that a poller can be started.
     pub(crate) fn allow_poller(&mut self) {
         self.can_poll = true;
-    }
-
-    fn take(&mut self, about: About, woken: &mut Vec<Waker>) {
-        while let Some((&place, _)) = self.waiting.range((about, 0)..=(about, u64::MAX)).next() {
-            woken.extend(self.waiting.remove(&place));
-        }
     }
 
     /// True if the events of all steps were sent.
@@ -363,7 +339,7 @@ impl State {
             // Not only when it must wake earlier: it ends when nothing is due any more.
             Poller::Asleep(until) if next != Some(until) => {
                 self.poller = Poller::Awake;
-                self.take(About::Plan, woken);
+                self.waiters.take(About::Plan, woken);
             }
             Poller::Absent | Poller::Asleep(_) | Poller::Awake => {}
         }
@@ -376,7 +352,7 @@ pub(crate) struct Wait<'a, F> {
     shared: &'a SharedProtocol,
     about: About,
     look: F,
-    place: Option<u64>,
+    place: Option<Place>,
 }
 
 impl<T, F> Future for Wait<'_, F>

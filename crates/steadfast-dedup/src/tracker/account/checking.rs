@@ -7,13 +7,16 @@ use std::{
 };
 
 use super::Account;
-use crate::{numbers::IntentNo, tracker::shared_protocol::About};
+use crate::{
+    numbers::IntentNo,
+    tracker::waiters::{About, Place},
+};
 
 /// A wait until an intent's refusal is confirmed or in doubt. Dropping it has no effect.
 pub(crate) struct Checked {
     account: Arc<Account>,
     intent: IntentNo,
-    place: Option<u64>,
+    place: Option<Place>,
 }
 
 impl Account {

@@ -13,7 +13,6 @@ use crate::{
         tally::Tally,
         trace::Step,
     },
-    tracker::shared_protocol::About,
 };
 
 impl Account {
@@ -54,11 +53,5 @@ impl Account {
             }
             effects.extend(state.protocol.step(now, Event::CallerList { session, records }));
         });
-    }
-
-    /// Waits until an intent has its turn among others of its instrument and side.
-    pub(crate) async fn turn(self: &Arc<Self>, intent: IntentNo) {
-        let about = About::Intent(intent);
-        self.wait(about, |state| state.protocol.has_turn(intent).then_some(())).await;
     }
 }

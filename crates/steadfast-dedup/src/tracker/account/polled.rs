@@ -7,7 +7,7 @@ use crate::{
     protocol::event::Event,
     tracker::{
         polled_calls::{POLLED_WITHIN, PolledCall},
-        shared_protocol::About,
+        waiters::About,
     },
 };
 

@@ -170,7 +170,7 @@ impl World {
     fn check(&self) {
         self.shared.look(|state| {
             let next = state.protocol.next_wake();
-            let sleeps = state.waiting.keys().any(|(about, _)| *about == About::Plan);
+            let sleeps = state.waiters.subjects().any(|about| *about == About::Plan);
             match state.poller {
                 Poller::Absent => assert_eq!(next, None, "work, and nobody to do it"),
                 Poller::Awake => assert!(!sleeps, "the poller sleeps by an old plan"),
@@ -204,7 +204,7 @@ fn storm(mistake: Mistake) {
     }
     callers.into_iter().for_each(|caller| caller.join().unwrap());
     assert_eq!(world.verdicts.load(SeqCst), CALLERS, "one verdict for each order");
-    let left = world.shared.look(|state| state.waiting.keys().any(|(about, _)| *about != About::Plan));
+    let left = world.shared.look(|state| state.waiters.subjects().any(|about| *about != About::Plan));
     assert!(!left || mistake != Mistake::None, "nobody waits any more");
 }
 
@@ -238,6 +238,6 @@ fn a_dropped_wait_leaves_nothing() {
         }
         patient.join().unwrap();
         impatient.join().unwrap();
-        assert!(world.shared.look(|state| state.waiting.keys().all(|(about, _)| *about == About::Plan)));
+        assert!(world.shared.look(|state| state.waiters.subjects().all(|about| *about == About::Plan)));
     });
 }

@@ -21,18 +21,14 @@ pub(super) enum Mistake {
 impl World {
     pub(super) fn step_after_waking(&self, event: Event) -> Aftermath {
         let is_call = |about: &About| matches!(about, About::Intent(_));
-        let waiting = self.shared.look(|state| {
-            let calls: Vec<_> = state.waiting.iter().filter(|((about, _), _)| is_call(about)).collect();
-            calls.into_iter().map(|(_, waker)| waker.clone()).collect::<Vec<_>>()
-        });
+        let waiting = self.shared.look(|state| state.waiters.wakers(is_call));
         waiting.into_iter().for_each(Waker::wake);
-        let mut aside = BTreeMap::new();
+        let mut aside = Waiters::default();
         let (_, after) = self.shared.enter(|state, now, out| {
-            aside = std::mem::take(&mut state.waiting);
-            state.waiting = aside.extract_if(.., |(about, _), _| !is_call(about)).collect();
+            aside = state.waiters.set_aside(is_call);
             self.take(state, now, event, out);
         });
-        self.shared.look(|state| state.waiting.append(&mut aside));
+        self.shared.look(|state| state.waiters.put_back(aside));
         after
     }
 

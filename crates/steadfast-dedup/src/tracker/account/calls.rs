@@ -1,0 +1,204 @@
+//! Tells the protocol what happens to a call with an order, from its intent to its verdict.
+
+use std::sync::Arc;
+
+use http::Request;
+use steadfast_call::{Outcome, ext};
+use steadfast_spec::OrderRequest;
+
+use super::Account;
+use crate::{
+    error::OrderRefused,
+    numbers::{AttemptNo, IntentNo, Session, TradingDay},
+    protocol::{
+        event::{Answer, Event},
+        resolution::Verdict,
+    },
+    settings::policy::OrdersScope,
+    tracker::{halt::HaltEpoch, joined::Refused},
+};
+
+/// The kind of a call with an order.
+pub(crate) enum Opening {
+    /// The first call for this order.
+    New(IntentNo),
+    /// A repeated call for an order that an earlier one asked for under the same name.
+    Attached(IntentNo, Refused),
+}
+
+impl Account {
+    /// Opens an intent for a call, or finds the one of its name. A call that opened one ends by
+    /// [`end_call`](Self::end_call).
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        order: &Arc<OrderRequest>,
+        name: Option<ext::IntentId>,
+    ) -> Result<Opening, OrderRefused> {
+        self.with(|state, now, effects| {
+            state.tell_time(&self.settings, now, effects);
+            if let Some((number, earlier)) = name.as_ref().and_then(|name| state.protocol.named(name)) {
+                let same = earlier == order;
+                return if same && state.protocol.can_reopen(number) {
+                    // A caller's repeat is sent no sooner than ours: once a list agrees with the refusal.
+                    effects.extend(state.protocol.step(now, Event::Reopened(number)));
+                    state.calls.open(now);
+                    Ok(Opening::New(number))
+                } else if same {
+                    Ok(Opening::Attached(number, state.joined.join(number)))
+                } else {
+                    Err(OrderRefused::IntentMismatch)
+                };
+            }
+            let intent = state.new_intent();
+            let opened = Event::Opened { intent, order: order.clone(), name };
+            effects.extend(state.protocol.step(now, opened));
+            state.calls.open(now);
+            Ok(Opening::New(intent))
+        })
+    }
+
+    /// True if an order would be the first to leave in this session, before its list was asked for.
+    ///
+    /// Keeps the request's token, to read this session's list when the session is over.
+    pub(crate) fn meets<B>(self: &Arc<Self>, session: Session, request: &Request<B>) -> bool {
+        self.with(|state, now, effects| {
+            let own = state.protocol.scoped(session);
+            if self.settings.orders_scope == OrdersScope::Session
+                && state.tokens.keep(own, request.headers(), request.extensions())
+            {
+                effects.extend(state.protocol.step(now, Event::SessionKept(session)));
+            }
+            let new = state.protocol.is_new(session);
+            if new {
+                effects.extend(state.protocol.step(now, Event::SessionMet(session)));
+            }
+            new
+        })
+    }
+
+    /// Decides, at the first poll of the body, whether an order leaves.
+    ///
+    /// `in_time`: the caller's deadlines permit it; `run`: the run in which the order was asked for; `written`: the
+    /// trading day that its journal entry has. It leaves on that day only: otherwise the next process would take its
+    /// name for one of a day that is over, and free.
+    pub(crate) fn send(
+        self: &Arc<Self>,
+        attempt: AttemptNo,
+        in_time: bool,
+        run: HaltEpoch,
+        written: Option<TradingDay>,
+    ) -> Result<(), OrderRefused> {
+        self.with(|state, now, effects| {
+            // Apply the time first: its decisions must precede the question.
+            state.tell_time(&self.settings, now, effects);
+            let refusal = match (in_time, state.protocol.may_send(attempt)) {
+                (_, false) if state.protocol.is_too_old(attempt.intent) => Some(OrderRefused::TooOld),
+                (_, false) => Some(OrderRefused::NotWanted),
+                (_, true) if !self.halt.permits(run) => Some(OrderRefused::Halted),
+                (false, true) => Some(OrderRefused::SendByPassed),
+                (true, true) if written.is_some_and(|day| day != state.time.latest_day(&self.settings)) => {
+                    Some(OrderRefused::DayTurned)
+                }
+                (true, true) => None,
+            };
+            let event = if refusal.is_none() { Event::Sent(attempt) } else { Event::Withheld(attempt) };
+            effects.extend(state.protocol.step(now, event));
+            refusal.map_or(Ok(()), Err)
+        })
+    }
+
+    pub(crate) fn close(self: &Arc<Self>, attempt: AttemptNo, outcome: Outcome, answer: Answer) {
+        self.with(|state, now, effects| {
+            // Refused by its head alone: nothing of the order has left, and no list need confirm that.
+            let is_unsent = outcome == Outcome::NotExecuted && !state.protocol.has_left(attempt);
+            let outcome = if is_unsent { Outcome::NotSent } else { outcome };
+            let closed = self.noted(Event::Closed { attempt, outcome, answer });
+            effects.extend(state.protocol.step(now, closed));
+        });
+    }
+
+    /// Closes an attempt that has no response; true if it had left.
+    ///
+    /// One step decides both, so no poll of the body falls between: after it, nothing of this attempt leaves.
+    pub(crate) fn close_failed(
+        self: &Arc<Self>,
+        attempt: AttemptNo,
+        outcome: Outcome,
+        answer: Answer,
+    ) -> bool {
+        self.with(|state, now, effects| {
+            let left = state.protocol.has_left(attempt);
+            let outcome = if left { outcome } else { Outcome::NotSent };
+            let closed = self.noted(Event::Closed { attempt, outcome, answer });
+            effects.extend(state.protocol.step(now, closed));
+            left
+        })
+    }
+
+    /// Notes that a change of an order is about to be sent.
+    pub(crate) fn hear_change(self: &Arc<Self>) {
+        self.step(Event::Changed);
+    }
+
+    /// Ends the call that has opened an intent; one that it has concluded does not change.
+    pub(crate) fn end_call(self: &Arc<Self>, intent: IntentNo) {
+        self.with(|state, now, effects| {
+            state.calls.end();
+            effects.extend(state.protocol.step(now, Event::Concluded(intent)));
+        });
+    }
+
+    /// Ends the call through the stack, with the service's refusal or not; returns the intent's verdict.
+    pub(crate) fn conclude(self: &Arc<Self>, intent: IntentNo, is_refused: bool) -> Verdict {
+        self.with(|state, now, effects| {
+            effects.extend(state.protocol.step(now, Event::Concluded(intent)));
+            let verdict = state.protocol.verdict(intent);
+            if is_refused && verdict == Verdict::NotPlaced {
+                state.joined.refuse(intent);
+            }
+            verdict
+        })
+    }
+
+    /// Does the same for an acknowledged answer: true if the protocol agrees, so that nothing is left to do.
+    pub(crate) fn conclude_acknowledged(self: &Arc<Self>, intent: IntentNo) -> bool {
+        self.with(|state, now, effects| {
+            effects.extend(state.protocol.step(now, Event::Concluded(intent)));
+            state.protocol.is_acknowledged(intent)
+        })
+    }
+
+    /// Returns the verdict on the listed order whose name an unsent intent repeats, after it had been refused.
+    pub(crate) fn displaced(&self, unsent: IntentNo) -> Option<Verdict> {
+        self.shared.look(|state| {
+            let holder = state.protocol.displaced_by(unsent)?;
+            Some(state.protocol.verdict(holder))
+        })
+    }
+
+    /// True if the intent was refused without having been executed, and its caller is told so.
+    pub(crate) fn is_refused(&self, intent: IntentNo) -> bool {
+        self.shared.look(|state| state.protocol.is_refused(intent))
+    }
+
+    /// Returns the status of the refusal that an intent ended with, and whether a list agrees with it.
+    pub(crate) fn refusal(&self, intent: IntentNo) -> Option<(u16, bool)> {
+        self.shared.look(|state| state.protocol.refusal(intent))
+    }
+
+    pub(crate) fn verdict(&self, intent: IntentNo) -> Verdict {
+        self.shared.look(|state| state.protocol.verdict(intent))
+    }
+
+    /// Notes that the intent's caller is gone; true if an order of it may exist.
+    pub(crate) fn abandon(self: &Arc<Self>, intent: IntentNo) -> bool {
+        self.with(|state, now, effects| {
+            effects.extend(state.protocol.step(now, Event::Abandoned(intent)));
+            state.protocol.is_sent(intent)
+        })
+    }
+
+    pub(crate) fn candidates(&self, intent: IntentNo) -> Vec<String> {
+        self.shared.look(|state| state.protocol.candidates(intent))
+    }
+}
