@@ -1,4 +1,4 @@
-//! Holds back the report of an order that is one too many, while it may be an acknowledged one.
+//! Holds back the report of an order that is one too many, or that was refused, while it may be an acknowledged one.
 //!
 //! After a wrong answer the order's own record has no owner until lists have contradicted the identifier. A report
 //! before that would have to be taken back, and might make a user cancel the order that was asked for. So only lists
@@ -55,11 +55,11 @@ impl OrderProtocol {
         }
     }
 
-    /// Judges a listed order without an owner that equals an intent's order which has another identifier.
+    /// Judges a listed order without an owner that equals an intent's order.
     pub(crate) fn surplus(&self, outlook: Outlook, key: &Key, number: IntentNo, fresh: &Fresh) -> Surplus {
         if self.settings.list_shows != ListShows::Everything
             || self.settings.account_mode != AccountMode::Exclusive
-            || !self.intents.get(&number).is_some_and(is_excess_of)
+            || !self.intents.get(&number).is_some_and(is_unlikely_owner)
         {
             return Surplus::Certain;
         }
@@ -179,6 +179,11 @@ impl OrderProtocol {
 /// True unless the record shows another quantity than was ordered.
 fn is_of_its_quantity(record: &OrderRecord, order: &OrderRequest) -> bool {
     record.qty.is_none_or(|qty| qty == order.qty())
+}
+
+/// True if, by the service's word, an intent has no order that is not known: it has another one, or was refused.
+fn is_unlikely_owner(intent: &Intent) -> bool {
+    intent.order_id().is_some() || intent.was_told_refused()
 }
 
 /// True if one more order like this one's, which was placed at the first attempt, is one too many.

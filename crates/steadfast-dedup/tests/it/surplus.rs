@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use tower::ServiceExt;
 
 use crate::{
-    gateway::{Place, Read, ReadReply, Reply, ack, gw504, read},
+    gateway::{Place, Read, ReadReply, Reply, ack, documented, gw504, http, read},
     rig::{ORDER, Rig, Told, market, order},
 };
 
@@ -53,6 +53,41 @@ async fn o06_an_order_that_may_be_an_acknowledged_one_is_not_one_too_many() {
     assert_eq!(rig.flagged(), [""; 0]);
     assert!(is_corrected(&rig), "{:?}", rig.events());
     rig.check();
+}
+
+/// Regression: the order of a wrong answer was reported as a refused one that had been placed, and then as its own.
+#[tokio::test(start_paused = true)]
+async fn o06_an_order_that_may_be_an_acknowledged_one_was_not_refused() {
+    for refused in [http(429, "Too many requests"), documented(403)] {
+        let rig = Rig::new();
+        rig.between.repeats_nothing();
+        rig.gateway.will([refused]);
+        assert!(matches!(rig.place("refused", ORDER).await, Told::Answer(_)));
+        with_a_wrong_id(&rig, ORDER).await;
+        sleep(s(200)).await;
+        assert_eq!(rig.flagged(), [""; 0]);
+        let is_found =
+            |event: &OrderEvent| matches!(event, OrderEvent::Recovered { order_id, .. } if order_id == "o1");
+        assert!(rig.events().iter().any(is_found), "{:?}", rig.events());
+        rig.check();
+    }
+}
+
+/// It is told once the acknowledged one is listed.
+#[tokio::test(start_paused = true)]
+async fn o06_a_refused_order_is_told_once_the_acknowledged_one_is_listed() {
+    let rig = Rig::new();
+    rig.between.repeats_nothing();
+    rig.gateway.will([http(429, "Too many requests").placed_after(s(4))]);
+    assert_eq!(rig.place("refused", ORDER).await, Told::Answer(429));
+    rig.gateway.will([Place { lag: s(8), ..ack() }, gw504().placed_after(s(3))]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Placed("o2".into()));
+    assert_eq!(rig.place("b", &other()).await, Told::Recovered("o3".into()));
+    sleep(s(2)).await;
+    assert_eq!(rig.flagged(), [""; 0], "it may be the acknowledged one");
+    sleep(s(20)).await;
+    assert_eq!(rig.flagged(), ["o1"]);
+    rig.audit();
 }
 
 #[tokio::test(start_paused = true)]
