@@ -196,7 +196,7 @@ impl OrderProtocol {
         let claimed = if intent.day() == self.time.day() {
             self.listed.acknowledge(&order_id, attempt.intent, sent.seq, session, seen, self.time.now())
         } else {
-            self.listed.yesterday.acknowledge(&order_id);
+            self.listed.yesterday.acknowledge(&order_id, attempt.intent);
             Claimed::Clean
         };
         if claimed == Claimed::Conflict {

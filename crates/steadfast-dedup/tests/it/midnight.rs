@@ -55,6 +55,24 @@ async fn an_order_with_a_wrong_id_from_before_midnight_is_not_one_too_many() {
     assert_eq!(candidates.collect::<Vec<_>>(), [("ghost", &["o1".to_owned()][..])]);
 }
 
+/// Regression: the same, where the answer came just after midnight.
+#[tokio::test(start_paused = true)]
+async fn an_order_that_gets_a_wrong_id_after_midnight_is_not_one_too_many() {
+    let rig = Rig::on(day_with(s(5)));
+    sleep(s(4)).await;
+    let misnamed = Place { lag: s(5), ..ack().reply(Reply::AckId("ghost")).answered_after(s(3)) };
+    rig.gateway.will([misnamed, ack(), gw504().placed_after(s(3))]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Placed("ghost".into()));
+    assert_eq!(rig.place("b", ORDER).await, Told::Placed("o2".into()));
+    // The list is read for another order.
+    drop(rig.place("c", &ORDER.replace("INFY", "TCS")).await);
+    sleep(s(200)).await;
+    let events = rig.events();
+    assert_eq!(rig.flagged(), [""; 0], "{events:?}");
+    let is_told = |event: &OrderEvent| matches!(event, OrderEvent::AckUnconfirmed { order_id, candidates, .. } if order_id == "ghost" && *candidates == ["o1"]);
+    assert!(events.iter().any(is_told), "{events:?}");
+}
+
 /// Regression: no list could be read until long after midnight. The first one shows an order whose answer gave a wrong
 /// identifier on the day before, which was reported as one too many beside an equal order of today.
 #[tokio::test(start_paused = true)]

@@ -11,7 +11,7 @@ use crate::{numbers::IntentNo, protocol::listed_orders::spelling::folded};
 pub(crate) struct Yesterday {
     /// Their folded identifiers.
     owned: BTreeSet<Box<str>>,
-    /// Orders that were acknowledged, and that no list of that day has shown or contradicted.
+    /// Orders that were acknowledged, on that day or since, and that no list of that day has shown or contradicted.
     unshown: Vec<IntentNo>,
     /// Folded identifiers that today's answers gave to orders sent before the day began. Today's lists may hold those
     /// orders, or others with the same identifiers.
@@ -27,7 +27,7 @@ impl Yesterday {
         }
     }
 
-    /// Returns the orders that were acknowledged, and that no list of that day has shown or contradicted.
+    /// Returns the orders that were acknowledged, on that day or since, and that no list of that day has shown or contradicted.
     pub(crate) fn unshown(&self) -> impl Iterator<Item = IntentNo> {
         self.unshown.iter().copied()
     }
@@ -45,8 +45,9 @@ impl Yesterday {
     }
 
     /// Notes that an answer of today gave an order to one of its intents.
-    pub(crate) fn acknowledge(&mut self, order_id: &str) {
+    pub(crate) fn acknowledge(&mut self, order_id: &str, owner: IntentNo) {
         self.overnight.insert(folded(order_id).into());
+        self.unshown.push(owner);
     }
 
     /// True if an order of today's list may be one of that day.
