@@ -41,6 +41,8 @@ pub(crate) struct Mismatch {
 /// In which field the record differs.
 #[derive(Clone, Debug)]
 pub(crate) enum Shows {
+    /// A leg that the service made for another order.
+    Leg,
     Side,
     Instrument(Option<SymId>),
     Quantity(Decimal),
@@ -52,6 +54,9 @@ impl Shows {
         let order = intent.order();
         if !matcher::may_be_its_instrument(record, order) {
             return Some(Self::Instrument(record.sym_id.as_deref().and_then(|shown| shown.parse().ok())));
+        }
+        if matcher::is_exit_leg(record) {
+            return (!matcher::may_be_its_leg(record, order)).then_some(Self::Leg);
         }
         if matches!(record.side, Some(Code::Known(side)) if side != order.side()) {
             return Some(Self::Side);

@@ -35,9 +35,21 @@ pub(crate) fn loose(record: &OrderRecord, order: &OrderRequest) -> bool {
         Some(Code::Known(side)) => *side == order.side(),
         Some(Code::Other(_)) | None => true,
     };
-    let legs = matches!(order.product(), Product::Bracket | Product::Cover)
-        || !record.product.as_ref().is_some_and(|product| product.is(order.product()));
-    !(legs && is_exit_leg(record)) && may_be_its_instrument(record, order) && side
+    let is_leg = is_exit_leg(record) && (has_legs(order) || !is_of_its_product(record, order));
+    !is_leg && may_be_its_instrument(record, order) && side
+}
+
+/// True if the record of an exit leg could be of this order, or is this order under another name.
+pub(crate) fn may_be_its_leg(record: &OrderRecord, order: &OrderRequest) -> bool {
+    has_legs(order) || record.product.is_none() || is_of_its_product(record, order)
+}
+
+fn has_legs(order: &OrderRequest) -> bool {
+    matches!(order.product(), Product::Bracket | Product::Cover)
+}
+
+fn is_of_its_product(record: &OrderRecord, order: &OrderRequest) -> bool {
+    record.product.as_ref().is_some_and(|product| product.is(order.product()))
 }
 
 /// True if the record shows the order's instrument, in any spelling, or none.

@@ -4,7 +4,7 @@
 //! and no identifier is missing or given twice. The list shows it by the record under an identifier. A different side
 //! or instrument means another order at once. For an instrument this needs proof that lists use our name for it: the
 //! one shown is one of ours, or the ordered one was shown under its name. Otherwise the list may have a spelling of
-//! its own.
+//! its own. So does an exit leg of another product: only bracket and cover orders have legs.
 //!
 //! A quantity may differ for good reasons: the user changed it, or the list counts the shares that are left. So it
 //! proves something only if the ordered quantity is listed as well, under the identifier of another order of ours
@@ -55,7 +55,11 @@ impl OrderProtocol {
         else {
             return false;
         };
+        let is_leg = matcher::is_exit_leg(record);
         let Some(shows) = Shows::of(record, intent) else {
+            if is_leg {
+                return false;
+            }
             // Legs may share an identifier: one of them is the order.
             self.fidelity.end_mismatch(&record.order_id);
             self.listed.end_comparison(&record.order_id);
@@ -64,7 +68,7 @@ impl OrderProtocol {
         if self.listed.has_compared(&record.order_id) {
             return true;
         }
-        let listed = Key::of_record(record).zip(record.qty);
+        let listed = Key::of_record(record).zip(record.qty).filter(|_| !is_leg);
         self.fidelity.note_mismatch(&record.order_id, owner, shows, listed);
         true
     }
@@ -134,7 +138,7 @@ impl OrderProtocol {
     /// True if a record shows another order by its side or instrument.
     fn is_another(&self, mismatch: &Mismatch) -> bool {
         match mismatch.shows() {
-            Shows::Side => true,
+            Shows::Side | Shows::Leg => true,
             Shows::Instrument(shown) => self.is_anothers_name(mismatch.owner(), shown.as_ref()),
             Shows::Quantity(_) => false,
         }

@@ -325,6 +325,13 @@ impl OrderProtocol {
     // An acknowledged order must look like the one that was sent. Otherwise our orders cannot be recognised in lists.
     fn calibrate(&mut self, owner: IntentNo, record: &OrderRecord, own: bool, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get(&owner) else { return };
+        // A leg of it says nothing, but it may be a leg of another order.
+        if matcher::is_exit_leg(record) {
+            if own {
+                self.note_mismatch(owner, record);
+            }
+            return;
+        }
         if record.sym_id.is_some() && matcher::may_be_its_instrument(record, intent.order()) {
             self.listed.recognise(intent.order().sym_id().folded());
         }
@@ -337,9 +344,7 @@ impl OrderProtocol {
         if matcher::strict(record, &order) {
             return self.fidelity.recognise();
         }
-        if !matcher::is_exit_leg(record) {
-            self.listed.dispute(record, self.sessions.current().unwrap_or_default());
-        }
+        self.listed.dispute(record, self.sessions.current().unwrap_or_default());
         let found = if matcher::may_be_its_instrument(record, &order) {
             ListFidelity::Failed
         } else {

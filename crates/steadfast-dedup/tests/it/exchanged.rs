@@ -224,6 +224,36 @@ async fn o06_another_spelling_takes_nothing_away_until_the_lists_own_is_known() 
     assert_eq!(rig.gateway.posts(), 2);
 }
 
+/// Regression: an answer named a leg of a bracket order. Lists show it as that leg only, which was never compared.
+#[tokio::test(start_paused = true)]
+async fn o06_the_identifier_of_another_orders_leg_is_withdrawn() {
+    for (leg_of, withdrawn) in [("TCS", true), ("INFY", true), ("WIPRO", false)] {
+        let rig = Rig::new();
+        rig.gateway.will([ack(), answered("o9")]);
+        let bracket = tcs(10).replace("delivery", "bracket");
+        assert_eq!(rig.place("a", &bracket).await, Told::Placed("o1".into()));
+        assert_eq!(rig.place("b", ORDER).await, Told::Placed("o9".into()));
+        let record = |id: &str, sym: &str, side: &str, product: &str, leg: &str| {
+            format!(
+                r#"{{"orderId":"{id}","symId":"EQT_{sym}_EQ_NSE","qty":10,"side":"{side}","type":"limit",
+                    "product":"{product}","legType":"{leg}"}}"#
+            )
+        };
+        let main = record("o1", "TCS", "buy", "bracket", "main");
+        let leg = record("o9", leg_of, "sell", "bracket", "stoploss");
+        let own = record("o2", "INFY", "buy", "delivery", "main");
+        let list = format!(r#"{{"s":"ok","d":[{main},{leg},{own}]}}"#);
+        rig.gateway.always(read(ReadReply::Raw(list)));
+        sleep(s(70)).await;
+        let (taken, right) = match withdrawn {
+            true => (vec![(1, "o9".to_owned())], vec![(1, "o2".to_owned())]),
+            // A name of the list's own, perhaps.
+            false => (vec![], vec![]),
+        };
+        assert_eq!((taken_away(&rig), found(&rig)), (taken, right), "{leg_of}");
+    }
+}
+
 /// The legs of a bracket order share its identifier and are of the other side.
 #[tokio::test(start_paused = true)]
 async fn o06_a_leg_of_the_other_side_takes_nothing_away() {

@@ -196,13 +196,11 @@ impl Entry {
             Comparison::By(list) => list == seen,
             Comparison::Over => false,
         };
-        if !is_due || matcher::is_exit_leg(record) {
-            return false;
-        }
-        if own {
+        // A leg alone decides nothing, unless it is another order's.
+        if is_due && own && !matcher::is_exit_leg(record) {
             self.comparison = Comparison::By(seen);
         }
-        true
+        is_due
     }
 
     /// Notes that other records under its identifier are its legs.
