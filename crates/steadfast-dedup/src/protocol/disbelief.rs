@@ -50,6 +50,7 @@ impl OrderProtocol {
         self.keys.reopen(intent.key(), number);
         self.intents.reopen(number);
         self.watches.unwatch(number);
+        self.take_back_late(number);
         self.listed.show_again();
         self.tally.lose(Answer::Status(200));
         self.search(number, now);

@@ -432,6 +432,11 @@ impl Intent {
         self.late += 1;
     }
 
+    /// Takes back that one did: it may be another intent's.
+    pub(crate) fn uncount_late(&mut self) {
+        self.late = self.late.saturating_sub(1);
+    }
+
     /// Returns its first send that may have placed an order.
     pub(crate) fn first_sent(&self) -> Option<Sent> {
         self.attempts.iter().find_map(Attempt::standing)

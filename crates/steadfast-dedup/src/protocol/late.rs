@@ -202,6 +202,23 @@ impl OrderProtocol {
         }
     }
 
+    /// Lets an intent whose answer is withdrawn own orders that were reported as late ones of equal intents: its own may
+    /// be among them.
+    pub(crate) fn take_back_late(&mut self, number: IntentNo) {
+        let Some(intent) = self.intents.get(&number) else { return };
+        let intents = &self.intents;
+        let is_equal =
+            |other: &Intent| other.key() == intent.key() && other.order().qty() == intent.order().qty();
+        let freed = self.listed.unflag_late(|other, first_seen| {
+            intent.could_own(first_seen) && intents.get(&other).is_some_and(is_equal)
+        });
+        for other in freed {
+            if let Some(other) = self.intents.get_mut(&other) {
+                other.uncount_late();
+            }
+        }
+    }
+
     pub(crate) fn report_late(&mut self, key: &Key, number: IntentNo, fresh: &Fresh, out: &mut Vec<Effect>) {
         let lag = self.lag(number);
         let Some(intent) = self.intents.get(&number) else { return };
@@ -236,7 +253,7 @@ impl OrderProtocol {
             }
             (Some(kept), 1.., _) => {
                 intent.count_late();
-                self.listed.flag_late(&fresh.order_id);
+                self.listed.flag_late(&fresh.order_id, number);
                 self.tally.visibility_lag.observe(lag);
                 let kept = Some(kept.to_string());
                 out.push(Effect::Report(OrderEvent::LateDuplicate { intent: number, name, order_id, kept }));

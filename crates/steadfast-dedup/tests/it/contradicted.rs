@@ -95,6 +95,34 @@ async fn o06_of_two_orders_with_one_id_the_list_says_whose_it_is() {
 }
 
 /// Regression: 32 of 40 orders were reported placed under one identifier by a gateway that had placed none.
+/// Regression: an order was reported as the late one of an equal order that had been sent twice. It stayed that one's
+/// when the answer of its own caller was contradicted, who then got a later order, whose caller was told of none.
+#[tokio::test(start_paused = true)]
+async fn o06_an_order_reported_as_a_late_one_may_be_that_of_a_withdrawn_answer() {
+    let rig = Rig::new();
+    let dearer = ORDER.replace("100", "101");
+    rig.gateway.will([
+        gw504(),
+        ack(),
+        ack().answered_after(s(5)),
+        ack().reply(Reply::AckId("o2")),
+        gw504().placed_after(s(1)),
+    ]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Resent("o1".into()));
+    let slow = rig.start("b", &dearer);
+    sleep(s(1)).await;
+    assert_eq!(rig.place("c", ORDER).await, Told::Placed("o2".into()));
+    // The list is read for another order.
+    let other = ORDER.replace("INFY", "TCS");
+    assert_eq!(rig.place("d", &other).await, Told::Recovered("o4".into()));
+    assert_eq!(rig.flagged(), ["o3"]);
+    drop(slow.await);
+    sleep(s(5)).await;
+    let is_found = |event: &OrderEvent| matches!(event, OrderEvent::Recovered { intent, order_id, .. } if intent.0 == 2 && order_id == "o3");
+    assert!(rig.events().iter().any(is_found), "{:?}", rig.events());
+    rig.check();
+}
+
 #[tokio::test(start_paused = true)]
 async fn o06_one_id_for_forty_orders_places_none_of_them() {
     for at_once in [true, false] {

@@ -42,7 +42,8 @@ pub(super) struct Entry {
     missed: Option<Duration>,
     /// As in [`Fresh`], which may be dropped meanwhile.
     flagged: bool,
-    late: bool,
+    /// The intent that it was reported for, as the order of a send taken for dead.
+    late: Option<IntentNo>,
     /// Whether it has an event of its own, and was not only named as a candidate.
     reported: bool,
 }
@@ -89,7 +90,7 @@ impl Entry {
             missed: None,
             flagged: false,
             reported: false,
-            late: false,
+            late: None,
         }
     }
 
@@ -236,7 +237,7 @@ impl Entry {
 
     /// Returns what a record shows of it, for as long as it has no owner.
     pub(super) fn fresh(&self, order_id: Arc<str>, record: OrderRecord, session: Session) -> Fresh {
-        let (flagged, late) = (self.flagged, self.late);
+        let (flagged, late) = (self.flagged, self.is_late());
         Fresh { order_id, first_seen: self.first_seen, record: Arc::new(record), session, flagged, late }
     }
 
@@ -263,12 +264,20 @@ impl Entry {
         self.reported
     }
 
-    /// Notes that it was reported as the order of a send taken for dead.
-    pub(super) fn flag_late(&mut self) {
-        (self.flagged, self.late) = (true, true);
+    /// Notes that it was reported as the order of an intent's send that was taken for dead.
+    pub(super) fn flag_late(&mut self, number: IntentNo) {
+        self.report();
+        self.late = Some(number);
     }
 
     pub(super) fn is_late(&self) -> bool {
-        self.late
+        self.late.is_some()
+    }
+
+    /// Takes that back for an order that may be another intent's, by the one that it was reported for; returns that
+    /// one. It stays reported.
+    pub(super) fn unflag_late(&mut self, may_be: impl Fn(IntentNo, LogicalTime) -> bool) -> Option<IntentNo> {
+        let first_seen = self.first_seen;
+        self.late.take_if(|number| may_be(*number, first_seen))
     }
 }

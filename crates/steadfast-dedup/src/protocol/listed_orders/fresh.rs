@@ -33,4 +33,9 @@ impl Fresh {
     pub(super) fn flag_late(&mut self) {
         (self.flagged, self.late) = (true, true);
     }
+
+    /// Takes that back; it stays reported.
+    pub(super) fn unflag_late(&mut self) {
+        self.late = false;
+    }
 }

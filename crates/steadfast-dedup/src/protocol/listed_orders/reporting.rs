@@ -1,8 +1,14 @@
 //! Marks listed orders as reported, so that each is reported once.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use crate::protocol::listed_orders::{ListedOrders, fresh::Fresh};
+use crate::{
+    numbers::{IntentNo, LogicalTime},
+    protocol::listed_orders::{ListedOrders, fresh::Fresh},
+};
 
 impl ListedOrders {
     /// Marks orders as reported candidates.
@@ -47,12 +53,26 @@ impl ListedOrders {
         }
     }
 
-    /// Marks an order as reported, as that of a send taken for dead.
-    pub(crate) fn flag_late(&mut self, order_id: &str) {
+    /// Marks an order as reported, as that of an intent's send that was taken for dead.
+    pub(crate) fn flag_late(&mut self, order_id: &str, number: IntentNo) {
         self.mark(order_id, Fresh::flag_late);
         if let Some(entry) = self.entries.get_mut(order_id) {
-            entry.flag_late();
+            entry.flag_late(number);
         }
+    }
+
+    /// Lets orders be claimed again that were reported so, where `may_be` says, by the intent of the report and by when
+    /// the order was first seen, that it may be another's. Returns these intents.
+    pub(crate) fn unflag_late(&mut self, may_be: impl Fn(IntentNo, LogicalTime) -> bool) -> Vec<IntentNo> {
+        let mut freed = BTreeMap::new();
+        for (order_id, entry) in self.entries.iter_mut() {
+            if let Some(number) = entry.unflag_late(&may_be) {
+                freed.insert(order_id.clone(), number);
+            }
+        }
+        let kept = self.unowned.iter_mut().filter(|fresh| freed.contains_key(&fresh.order_id));
+        kept.for_each(Fresh::unflag_late);
+        freed.into_values().collect()
     }
 
     fn mark(&mut self, order_id: &str, set: impl Fn(&mut Fresh)) {
