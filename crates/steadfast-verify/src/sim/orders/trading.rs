@@ -250,25 +250,29 @@ async fn trade(
     let hides_prices = reading.axes.prices != Prices::default()
         || session.seen.struck.iter().any(|(name, _)| *name == "list.missing-price");
     let session = Session { ending, counts_as_documented, hides_prices, ..session };
-    if !session.ending.is_promised()
-        && scope == ListScope::LoginSession
-        && reading.axes.old_token == OldToken::Dies
-    {
-        let hidden = hidden(&session.truth);
+    if !session.ending.is_promised() {
+        let logins_hide = scope == ListScope::LoginSession && reading.axes.old_token == OldToken::Dies;
+        let hidden = hidden(&session.truth, logins_hide);
         return Ok(Session { hidden, ..session });
     }
     Ok(session)
 }
 
-/// Returns the orders after which no list was answered before the next login.
+/// Returns the orders that no list has shown although lists were asked for.
 ///
-/// Where lists show one session's orders and a login ends the session before it, no client can see them.
-fn hidden(truth: &State) -> BTreeSet<String> {
+/// `logins_hide`: lists show one session's orders, and a login ends the session before it. If it comes before the next
+/// list, no client can see an order of that session. Nor can one while lists are refused, because the token died and no
+/// login is due.
+fn hidden(truth: &State, logins_hide: bool) -> BTreeSet<String> {
     let is_login = |it: &ArrivalTruth| it.path.contains("/oauth/") && it.status == 200;
-    let is_list = |it: &ArrivalTruth| it.path.ends_with("/oms/orders") && matches!(it.status, 200 | 404);
+    let asks = |it: &ArrivalTruth| it.path.ends_with("/oms/orders");
+    let is_list = |it: &ArrivalTruth| asks(it) && matches!(it.status, 200 | 404);
     let is_hidden = |order: &&OrderTruth| {
-        let mut later = truth.arrivals.iter().filter(|arrival| arrival.at_ns >= order.applied_ns);
-        later.find(|it| is_list(it) || is_login(it)).is_some_and(is_login)
+        let later = || truth.arrivals.iter().filter(|arrival| arrival.at_ns >= order.applied_ns);
+        match later().find(|it| is_list(it) || (logins_hide && is_login(it))) {
+            Some(next) => is_login(next),
+            None => later().any(|it| asks(it) && it.status == 401),
+        }
     };
     truth.orders.iter().filter(is_hidden).map(|order| order.order_id.clone()).collect()
 }
