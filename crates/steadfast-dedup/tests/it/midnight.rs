@@ -61,9 +61,13 @@ async fn an_order_that_gets_a_wrong_id_after_midnight_is_not_one_too_many() {
     let rig = Rig::on(day_with(s(5)));
     sleep(s(4)).await;
     let misnamed = Place { lag: s(5), ..ack().reply(Reply::AckId("ghost")).answered_after(s(3)) };
-    rig.gateway.will([misnamed, ack(), gw504().placed_after(s(3))]);
-    assert_eq!(rig.place("a", ORDER).await, Told::Placed("ghost".into()));
-    assert_eq!(rig.place("b", ORDER).await, Told::Placed("o2".into()));
+    rig.gateway.will([misnamed, ack(), ack(), gw504().placed_after(s(3))]);
+    let misled = rig.start("a", ORDER);
+    sleep(s(2)).await;
+    // By this order it is known that midnight is over.
+    assert_eq!(rig.place("other", &ORDER.replace("INFY", "WIPRO")).await, Told::Placed("o2".into()));
+    assert_eq!(misled.await.unwrap(), Told::Placed("ghost".into()));
+    assert_eq!(rig.place("b", ORDER).await, Told::Placed("o3".into()));
     // The list is read for another order.
     drop(rig.place("c", &ORDER.replace("INFY", "TCS")).await);
     sleep(s(200)).await;
