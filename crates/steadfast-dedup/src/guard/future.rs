@@ -38,8 +38,8 @@ pin_project! {
 pin_project! {
     #[project = StateProj]
     enum State<S, B, F> {
-        Refused { refusal: Option<OrderRefused> },
-        // A refused order is sent again, and waits for the list that confirms the refusal.
+        Withheld { why: Option<OrderRefused> },
+        // The repeat of a refused order waits for the list that confirms the refusal.
         Checking { #[pin] checked: Timeout<Checked>, ready: Option<(SendGuard<S>, Request<B>)> },
         // The attempt's journal entry is not durable yet.
         Writing { #[pin] durable: Timeout<Durable>, ready: Option<(S, Request<GuardedBody<B>>)> },
@@ -63,7 +63,7 @@ where
 impl<S, B, F> State<S, B, F> {
     fn of(entered: Entered<S, B, F>) -> Self {
         match entered {
-            Entered::Refused(refusal) => Self::Refused { refusal: Some(refusal) },
+            Entered::Withheld(why) => Self::Withheld { why: Some(why) },
             Entered::Writing(durable, service, request) => {
                 Self::Writing { durable, ready: Some((service, request)) }
             }
@@ -85,9 +85,9 @@ where
         let mut this = self.project();
         let answer = loop {
             match this.state.as_mut().project() {
-                StateProj::Refused { refusal } => {
-                    let refusal = refusal.take().unwrap_or(OrderRefused::NotWanted);
-                    return Poll::Ready(Err(Failure::refused(refusal).into()));
+                StateProj::Withheld { why } => {
+                    let why = why.take().unwrap_or(OrderRefused::NotWanted);
+                    return Poll::Ready(Err(Failure::refused(why).into()));
                 }
                 StateProj::Checking { checked, ready } => {
                     let checked = ready!(checked.poll(cx));

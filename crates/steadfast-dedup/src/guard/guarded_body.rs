@@ -24,7 +24,7 @@ use crate::{
 pin_project! {
     /// A request body whose first poll is the send.
     ///
-    /// Until the transport polls it nothing has left; if the order is refused at that poll, nothing ever leaves.
+    /// Until the transport polls it nothing has left; if the order is withheld at that poll, nothing ever leaves.
     pub struct GuardedBody<B> {
         #[pin]
         inner: B,
@@ -43,7 +43,7 @@ pub(crate) struct SendCheck {
 pub(crate) struct CheckedOrder {
     pub(crate) account: Arc<Account>,
     pub(crate) attempt: AttemptNo,
-    pub(crate) run: HaltEpoch,
+    pub(crate) epoch: HaltEpoch,
     /// The trading day that its journal entry has.
     pub(crate) written: Option<TradingDay>,
 }
@@ -83,8 +83,8 @@ impl Limits {
 /// A change of an order. The check only decides whether it may leave.
 pub(crate) struct CheckedChange {
     pub(crate) halt: Arc<Halt>,
-    /// The run it was made in; `None` if orders were halted then.
-    pub(crate) run: Option<HaltEpoch>,
+    /// The epoch it was made in; `None` if orders were halted then.
+    pub(crate) epoch: Option<HaltEpoch>,
 }
 
 impl<B> GuardedBody<B> {
@@ -94,14 +94,14 @@ impl<B> GuardedBody<B> {
 }
 
 impl SendCheck {
-    /// Lets the body go, or refuses it with 0 bytes on the wire.
+    /// Lets the body go, or withholds it, with 0 bytes on the wire.
     fn open(self) -> Result<(), OrderRefused> {
         let now = Instant::now();
         let in_time = self.limits.permit(now);
         if let Some(order) = self.order {
-            order.account.send(order.attempt, in_time, order.run, order.written)?;
+            order.account.send(order.attempt, in_time, order.epoch, order.written)?;
         }
-        if self.change.is_some_and(|change| !change.run.is_some_and(|run| change.halt.permits(run))) {
+        if self.change.is_some_and(|change| !change.epoch.is_some_and(|epoch| change.halt.permits(epoch))) {
             return Err(OrderRefused::Halted);
         }
         if !in_time {
@@ -129,9 +129,9 @@ where
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = self.project();
         if let Some(check) = this.check.take()
-            && let Err(refusal) = check.open()
+            && let Err(why) = check.open()
         {
-            return Poll::Ready(Some(Err(refusal.into())));
+            return Poll::Ready(Some(Err(why.into())));
         }
         this.inner.poll_frame(cx).map_err(Into::into)
     }

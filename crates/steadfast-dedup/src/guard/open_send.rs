@@ -20,7 +20,7 @@ pub(super) struct OpenSend {
     /// The attempt, if it is an order's.
     pub(super) attempt: Option<OpenAttempt>,
     /// The tracker's own read, if it is one.
-    pub(super) read: Option<OpenRead>,
+    pub(super) read: Option<SentRead>,
     /// The session that a caller's own list belongs to.
     pub(super) session: Option<Session>,
     /// The token that asks for a list.
@@ -155,19 +155,19 @@ impl Drop for OpenAttempt {
 }
 
 /// A send of the tracker's own read. Dropped unanswered, it brought no list.
-pub(super) struct OpenRead {
+pub(super) struct SentRead {
     account: Arc<Account>,
     read: ReadNo,
     answered: bool,
 }
 
-impl OpenRead {
+impl SentRead {
     pub(super) fn new(account: Arc<Account>, read: ReadNo) -> Self {
         Self { account, read, answered: false }
     }
 }
 
-impl Drop for OpenRead {
+impl Drop for SentRead {
     fn drop(&mut self) {
         if !self.answered {
             self.account.turn_away_read(self.read);

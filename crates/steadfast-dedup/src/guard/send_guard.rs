@@ -16,7 +16,7 @@ use crate::{
     error::OrderRefused,
     guard::{
         guarded_body::{CheckedChange, CheckedOrder, GuardedBody, Limits, SendCheck},
-        open_send::{OpenAttempt, OpenRead, OpenSend},
+        open_send::{OpenAttempt, OpenSend, SentRead},
     },
     journal::{Durable, session_of},
     tracker::{
@@ -46,7 +46,7 @@ pub struct SendGuard<S> {
 #[expect(clippy::large_enum_variant, reason = "its future takes it apart at once")]
 pub(super) enum Entered<S, B, F> {
     /// It does not go down.
-    Refused(OrderRefused),
+    Withheld(OrderRefused),
     /// It goes down once the attempt's journal entry is durable.
     Writing(Timeout<Durable>, S, Request<GuardedBody<B>>),
     /// It went down.
@@ -90,12 +90,12 @@ impl<S> SendGuard<S> {
         let written = if own { write_down(&request) } else { Ok(WrittenDown::default()) };
         let WrittenDown { order, durable, read } = match written {
             Ok(written) => written,
-            Err(refusal) => {
+            Err(why) => {
                 // The inner service was polled ready and may hold a slot for this call, which is not made. Replace it
                 // by a fresh clone.
                 let clone = self.inner.clone();
                 drop(mem::replace(&mut self.inner, clone));
-                return (Entered::Refused(refusal), OpenSend::default());
+                return (Entered::Withheld(why), OpenSend::default());
             }
         };
         let attempt = order.as_ref().map(|order| {
@@ -103,10 +103,10 @@ impl<S> SendGuard<S> {
             OpenAttempt::new(order.account.clone(), order.attempt, stamp.clone(), asker)
         });
         let asker = (attempt.is_none() && kind == Kind::List).then(|| Asker::of(request.headers())).flatten();
-        // A change without a run from the outer layer belongs to the current one.
-        let run = |request: &Request<B>| request.extensions().get().copied().or_else(|| self.halt.run());
+        // A change without an epoch from the outer layer belongs to the current one.
+        let epoch = |request: &Request<B>| request.extensions().get().copied().or_else(|| self.halt.epoch());
         let change =
-            (kind == Kind::Change).then(|| CheckedChange { halt: self.halt.clone(), run: run(&request) });
+            (kind == Kind::Change).then(|| CheckedChange { halt: self.halt.clone(), epoch: epoch(&request) });
         let checked = order.is_some() || change.is_some();
         let limits = if checked { Limits::of(request.extensions(), &self.clocks) } else { Limits::default() };
         let asked = own.then(|| self.clocks.at(Instant::now().into_std()));
@@ -131,7 +131,7 @@ struct WrittenDown {
     /// When its journal entry is durable, if there is a journal.
     durable: Option<Durable>,
     /// The tracker's own read, if it is one.
-    read: Option<OpenRead>,
+    read: Option<SentRead>,
 }
 
 /// Records what is about to be sent.
@@ -143,23 +143,24 @@ fn write_down<B>(request: &Request<B>) -> Result<WrittenDown, OrderRefused> {
         TicketFor::Read(read) => {
             // Transports do not poll empty bodies, so a read starts here: too early is the safe side.
             ticket.account.start_read(*read, session);
-            let read = Some(OpenRead::new(ticket.account.clone(), *read));
+            let read = Some(SentRead::new(ticket.account.clone(), *read));
             Ok(WrittenDown { read, ..WrittenDown::default() })
         }
         // Checked again at the body poll; here it saves a journal record.
-        TicketFor::Order { run, .. } if !ticket.account.halt.permits(*run) => Err(OrderRefused::Halted),
+        TicketFor::Order { epoch, .. } if !ticket.account.halt.permits(*epoch) => Err(OrderRefused::Halted),
         TicketFor::Order { .. }
             if extensions.get::<AnySession>().is_none() && ticket.account.meets(session, request) =>
         {
             Err(OrderRefused::NewSession)
         }
-        TicketFor::Order { intent, run } => {
+        TicketFor::Order { intent, epoch } => {
             // An order without an intent is not sent.
             let intent = *intent.get().ok_or(OrderRefused::NotWanted)?;
             ticket.account.check_day()?;
             let Begun { attempt, durable, written } =
                 ticket.account.begin(intent, session).ok_or(OrderRefused::NotWanted)?;
-            let order = Some(CheckedOrder { account: ticket.account.clone(), attempt, run: *run, written });
+            let order =
+                Some(CheckedOrder { account: ticket.account.clone(), attempt, epoch: *epoch, written });
             Ok(WrittenDown { order, durable, read: None })
         }
     }

@@ -17,11 +17,11 @@ use crate::{
     tracker::account::Account,
 };
 
-pub(crate) type Answer<RB> = Result<Response<RB>, BoxError>;
-pub(crate) type Answered<RB> = Result<Response<ResponseBody<RB>>, BoxError>;
+pub(crate) type SendResult<RB> = Result<Response<RB>, BoxError>;
+pub(crate) type CallResult<RB> = Result<Response<ResponseBody<RB>>, BoxError>;
 
 /// Answers a call that joined another one, once the found order is durable.
-pub(crate) async fn joined<RB>(account: &Account, verdict: Verdict) -> Answered<RB> {
+pub(crate) async fn joined<RB>(account: &Account, verdict: Verdict) -> CallResult<RB> {
     if matches!(verdict, Verdict::Recovered { .. }) {
         account.written().await;
     }
@@ -29,7 +29,7 @@ pub(crate) async fn joined<RB>(account: &Account, verdict: Verdict) -> Answered<
 }
 
 /// Answers a call that joined another one.
-pub(crate) fn attached<RB>(verdict: Verdict) -> Answered<RB> {
+pub(crate) fn attached<RB>(verdict: Verdict) -> CallResult<RB> {
     let unresolved = match verdict {
         Verdict::Acknowledged { order_id } | Verdict::Recovered { order_id, .. } => {
             return Ok(synthesized(&order_id.clone(), "attached", Resolution::Attached { order_id }));
@@ -43,7 +43,7 @@ pub(crate) fn attached<RB>(verdict: Verdict) -> Answered<RB> {
 }
 
 /// Returns the original answer with its body, and adds what is known of the order.
-pub(crate) fn in_doubt<RB>(answer: Answer<RB>, unresolved: Unresolved) -> Answered<RB> {
+pub(crate) fn in_doubt<RB>(answer: SendResult<RB>, unresolved: Unresolved) -> CallResult<RB> {
     match answer {
         Ok(mut response) => {
             let extensions = response.extensions_mut();
@@ -69,7 +69,7 @@ pub(crate) fn unsent<RB>(
     intent: IntentNo,
     error: BoxError,
     verdict: Verdict,
-) -> Answered<RB> {
+) -> CallResult<RB> {
     Err(match (account.refusal(intent), verdict) {
         (_, Verdict::Pending | Verdict::Resend) => {
             account.abandon(intent);

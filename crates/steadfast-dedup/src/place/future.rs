@@ -14,7 +14,7 @@ use tower_service::Service;
 
 use crate::{
     place::{
-        answer::Answered,
+        answer::CallResult,
         body::ResponseBody,
         observe::Listener,
         shared_flow::{Flow, SharedFlow},
@@ -41,7 +41,7 @@ pin_project! {
         /// Any other request, sent.
         Called { #[pin] response: F, listener: Option<Box<Listener>> },
         Order { order: Order<RB> },
-        Refused { error: Option<BoxError> },
+        Withheld { error: Option<BoxError> },
     }
 }
 
@@ -53,8 +53,8 @@ where
         Self { state: State::Waiting { service, request: Some(request), listener } }
     }
 
-    pub(crate) fn refused(error: BoxError) -> Self {
-        Self { state: State::Refused { error: Some(error) } }
+    pub(crate) fn withheld(error: BoxError) -> Self {
+        Self { state: State::Withheld { error: Some(error) } }
     }
 }
 
@@ -74,7 +74,7 @@ where
     S::Error: Into<BoxError>,
     RB: Body<Data = Bytes>,
 {
-    type Output = Answered<RB>;
+    type Output = CallResult<RB>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut state = self.project().state;
@@ -97,7 +97,7 @@ where
                     }));
                 }
                 StateProj::Order { order } => return order.poll(cx),
-                StateProj::Refused { error } => {
+                StateProj::Withheld { error } => {
                     return error.take().map_or(Poll::Pending, |error| Poll::Ready(Err(error)));
                 }
             }
@@ -130,7 +130,7 @@ impl<RB: Send + 'static> Order<RB> {
 }
 
 impl<RB> Order<RB> {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Answered<RB>> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<CallResult<RB>> {
         let polled = self.flow.poll(cx);
         if polled.is_pending()
             && self.number.is_none()
@@ -177,9 +177,9 @@ mod tests {
         let order = OrderRequest::from_fields(Form::parse(FORM).unwrap().iter()).unwrap();
         let Ok(Opening::New(intent)) = account.open(&Arc::new(order), None) else { panic!("opened anew") };
         let attempt = account.begin(intent, Session::default()).unwrap().attempt;
-        let run = account.halt.run().unwrap();
-        account.send(attempt, true, run, None).unwrap();
-        let ticket = Ticket::for_order(account, run);
+        let epoch = account.halt.epoch().unwrap();
+        account.send(attempt, true, epoch, None).unwrap();
+        let ticket = Ticket::for_order(account, epoch);
         ticket.set_intent(intent);
         let polls = Arc::new(AtomicUsize::new(0));
         let count = polls.clone();

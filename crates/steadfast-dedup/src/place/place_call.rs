@@ -10,7 +10,7 @@ use crate::{
     error::OrderRefused,
     numbers::IntentNo,
     place::{
-        answer::{Answered, attached, joined},
+        answer::{CallResult, attached, joined},
         deadline::{deadline, within},
         order_form::{read_form, read_order},
         place_loop::PlaceLoop,
@@ -43,12 +43,12 @@ where
     RB: Body<Data = Bytes> + Send + 'static,
     RB::Error: Into<BoxError>,
 {
-    /// Runs the call, which was made in `run`.
+    /// Runs the call, which was made in `epoch`.
     #[expect(
         clippy::manual_async_fn,
         reason = "an async function holds its arguments twice: all services below"
     )]
-    pub(crate) fn run(mut self, run: HaltEpoch) -> impl Future<Output = Answered<RB>> + Send {
+    pub(crate) fn run(mut self, epoch: HaltEpoch) -> impl Future<Output = CallResult<RB>> + Send {
         async move {
             let account = &self.ticket.account;
             account.authorize(self.request.headers().get(header::AUTHORIZATION));
@@ -81,13 +81,15 @@ where
                         self.ticket.set_intent(intent);
                         let _open = OpenCall { account, intent };
                         let (ticket, service) = (&self.ticket, &mut self.service);
-                        return PlaceLoop::new(ticket, service, form, intent, run).place(self.request).await;
+                        return PlaceLoop::new(ticket, service, form, intent, epoch)
+                            .place(self.request)
+                            .await;
                     }
-                    Opening::Attached(number, refused) => {
+                    Opening::Attached(number, rejected) => {
                         let deadline = deadline(self.request.extensions());
                         match within(deadline, account.ended(number)).await.unwrap_or(Verdict::Pending) {
                             // All calls with one name get one outcome.
-                            Verdict::NotPlaced if refused.is_certain() => {
+                            Verdict::NotPlaced if rejected.is_certain() => {
                                 return Err(Failure::refused(OrderRefused::IntentRefused).into());
                             }
                             // It placed nothing: this call is the first one now.

@@ -11,7 +11,7 @@ use crate::{
     guard::open_send::outcome_of_order,
     numbers::IntentNo,
     place::{
-        answer::{Answer, Answered, in_doubt, joined, synthesized, unsent},
+        answer::{CallResult, SendResult, in_doubt, joined, synthesized, unsent},
         body::ResponseBody,
         deadline::{deadline, within},
     },
@@ -28,7 +28,7 @@ pub(crate) struct PlaceLoop<'a, S> {
     service: &'a mut S,
     form: Bytes,
     intent: IntentNo,
-    run: HaltEpoch,
+    epoch: HaltEpoch,
 }
 
 impl<'a, S> PlaceLoop<'a, S> {
@@ -37,12 +37,12 @@ impl<'a, S> PlaceLoop<'a, S> {
         service: &'a mut S,
         form: Bytes,
         intent: IntentNo,
-        run: HaltEpoch,
+        epoch: HaltEpoch,
     ) -> Self {
-        Self { ticket, service, form, intent, run }
+        Self { ticket, service, form, intent, epoch }
     }
 
-    pub(crate) async fn place<B, RB>(&mut self, request: Request<B>) -> Answered<RB>
+    pub(crate) async fn place<B, RB>(&mut self, request: Request<B>) -> CallResult<RB>
     where
         S: Service<Request<B>, Response = Response<RB>>,
         S::Error: Into<BoxError>,
@@ -86,7 +86,7 @@ impl<'a, S> PlaceLoop<'a, S> {
             self.checked(deadline).await;
         }
         let (mut resent, mut doubted) = (false, false);
-        let mut verdict = account.conclude(self.intent, is_refused(&answer));
+        let mut verdict = account.conclude(self.intent, is_rejected(&answer));
         loop {
             verdict = match verdict {
                 Verdict::Pending => {
@@ -94,7 +94,7 @@ impl<'a, S> PlaceLoop<'a, S> {
                     self.wait(deadline).await
                 }
                 // An unused grant lapses.
-                Verdict::Resend if !account.halt.permits(self.run) => account.conclude(self.intent, false),
+                Verdict::Resend if !account.halt.permits(self.epoch) => account.conclude(self.intent, false),
                 Verdict::Resend => {
                     let next = self.send(spare.clone().with(B::default()), SendKind::Again).await;
                     let verdict = account.conclude(self.intent, false);
@@ -161,7 +161,7 @@ impl<'a, S> PlaceLoop<'a, S> {
         &mut self,
         mut request: Request<B>,
         send: SendKind,
-    ) -> impl Future<Output = Answer<RB>> + use<'_, S, B, RB>
+    ) -> impl Future<Output = SendResult<RB>> + use<'_, S, B, RB>
     where
         S: Service<Request<B>, Response = Response<RB>>,
         S::Error: Into<BoxError>,
@@ -195,10 +195,10 @@ enum SendKind {
     Again,
 }
 
-fn is_success<RB>(answer: &Answer<RB>) -> bool {
+fn is_success<RB>(answer: &SendResult<RB>) -> bool {
     answer.as_ref().is_ok_and(|response| response.status().is_success())
 }
 
-fn is_refused<RB>(answer: &Answer<RB>) -> bool {
+fn is_rejected<RB>(answer: &SendResult<RB>) -> bool {
     answer.as_ref().is_ok_and(|response| outcome_of_order(response) == Outcome::Rejected)
 }

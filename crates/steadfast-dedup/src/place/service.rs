@@ -12,7 +12,7 @@ use tower_service::Service;
 use crate::{
     error::OrderRefused,
     place::{
-        answer::Answered, body::ResponseBody, future::ResponseFuture, observe::Listener,
+        answer::CallResult, body::ResponseBody, future::ResponseFuture, observe::Listener,
         place_call::PlaceCall,
     },
     tracker::{
@@ -75,9 +75,9 @@ where
             if let Some(account) = self.tracker.known_account(Call::of(request.extensions()).account()) {
                 account.hear_change();
             }
-            match self.tracker.run() {
-                Some(run) => drop(request.extensions_mut().insert(run)),
-                None => return ResponseFuture::refused(Failure::refused(OrderRefused::Halted).into()),
+            match self.tracker.epoch() {
+                Some(epoch) => drop(request.extensions_mut().insert(epoch)),
+                None => return ResponseFuture::withheld(Failure::refused(OrderRefused::Halted).into()),
             }
         }
         if kind != Kind::Order {
@@ -88,15 +88,15 @@ where
             return ResponseFuture::pass(service, request, listener);
         }
         if !self.tracker.is_guarded() {
-            return ResponseFuture::refused(Failure::refused(OrderRefused::SendGuardMissing).into());
+            return ResponseFuture::withheld(Failure::refused(OrderRefused::SendGuardMissing).into());
         }
-        let Some(run) = self.tracker.run() else {
-            return ResponseFuture::refused(Failure::refused(OrderRefused::Halted).into());
+        let Some(epoch) = self.tracker.epoch() else {
+            return ResponseFuture::withheld(Failure::refused(OrderRefused::Halted).into());
         };
-        let ticket = Ticket::for_order(self.tracker.account(Call::of(request.extensions()).account()), run);
+        let ticket = Ticket::for_order(self.tracker.account(Call::of(request.extensions()).account()), epoch);
         let list_route = self.list_route.clone();
         let placement = PlaceCall { ticket: ticket.clone(), service, request, list_route };
-        ResponseFuture::order(Some(ticket), Box::pin(placement.run(run)))
+        ResponseFuture::order(Some(ticket), Box::pin(placement.run(epoch)))
     }
 }
 
@@ -106,7 +106,7 @@ async fn recover<S, B, RB>(
     account: Arc<Account>,
     service: S,
     way: Option<Template>,
-) -> Answered<RB>
+) -> CallResult<RB>
 where
     S: Service<Request<B>, Response = Response<RB>> + Clone + Send + 'static,
     S::Future: Send,

@@ -11,7 +11,7 @@ use steadfast_call::Failure;
 use crate::{
     error::OrderRefused,
     numbers::IntentNo,
-    place::answer::{Answered, attached, unsent},
+    place::answer::{CallResult, attached, unsent},
     tracker::{
         polled_calls::{POLLED_WITHIN, PolledCall},
         sync::{Mutex, Tasks},
@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The boxed future of an order's call: only a boxed future can move to a task after a poll.
-pub(crate) type Flow<RB> = Pin<Box<dyn Future<Output = Answered<RB>> + Send>>;
+pub(crate) type Flow<RB> = Pin<Box<dyn Future<Output = CallResult<RB>> + Send>>;
 
 /// The flow of an order's call, polled by its caller until that is gone or keeps it unpolled, and by a task from then
 /// on.
@@ -47,7 +47,7 @@ enum Stage<RB> {
     /// A task polls it.
     InTask,
     /// It has ended without the caller.
-    Answered(Answered<RB>),
+    Answered(CallResult<RB>),
     /// The caller has its answer, or is gone.
     Over,
 }
@@ -63,7 +63,7 @@ impl<RB> SharedFlow<RB> {
     }
 
     /// Polls the flow for the caller.
-    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Answered<RB>> {
+    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<CallResult<RB>> {
         let mut flow = {
             let mut state = self.state.lock();
             state.woken = None;
@@ -106,7 +106,7 @@ impl<RB> SharedFlow<RB> {
     }
 
     /// Answers the caller's next poll.
-    fn answer(&self, answer: Answered<RB>) {
+    fn answer(&self, answer: CallResult<RB>) {
         let caller = {
             let mut state = self.state.lock();
             state.stage = Stage::Answered(answer);

@@ -55,7 +55,7 @@ impl OrderProtocol {
 
     /// True if a refusal of an intent was believed, and no repeat of its name waits for a list that confirms it.
     fn is_believed_refused(&self, number: IntentNo, intent: &Intent) -> bool {
-        let is_decided = intent.order_id().is_some() || intent.was_told_refused();
+        let is_decided = intent.order_id().is_some() || intent.was_told_not_placed();
         is_decided && intent.was_refused() && !self.rejected.is_unconfirmed(number, Some(intent))
     }
 }

@@ -90,7 +90,7 @@ impl OrderProtocol {
             Some(Finding::Unresolved(unresolved)) => !unresolved.reason.is_absence(),
             _ => false,
         };
-        let (is_dead, is_refused) = (intent.is_presumed_dead(), intent.was_told_refused());
+        let (is_dead, is_refused) = (intent.is_presumed_dead(), intent.was_told_not_placed());
         let day_over = intent.day() != self.time.day();
         self.keys.retire(&key, number);
         self.leave_line(number, out);
@@ -112,7 +112,7 @@ impl OrderProtocol {
         // Up to eight at a time, which makes up for those that are kept.
         for _ in 0..8 {
             let Some(oldest) = self.intents.take_oldest_beyond(self.rules.remembered) else { break };
-            // Keep intents whose order may still appear, and those that block their key.
+            // Relevance intents whose order may still appear, and those that block their key.
             if self.is_still_needed(oldest) {
                 self.intents.remember(oldest);
             } else {

@@ -183,7 +183,7 @@ fn is_of_its_quantity(record: &OrderRecord, order: &OrderRequest) -> bool {
 
 /// True if, by the service's word, an intent has no order that is not known: it has another one, or was refused.
 fn is_unlikely_owner(intent: &Intent) -> bool {
-    intent.order_id().is_some() || intent.was_told_refused()
+    intent.order_id().is_some() || intent.was_told_not_placed()
 }
 
 /// True if one more order like this one's, which was placed at the first attempt, is one too many.

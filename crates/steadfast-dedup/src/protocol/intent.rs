@@ -55,7 +55,7 @@ pub(crate) enum Phase {
     /// Found absent; may be sent again if it is still absent at the body poll.
     Granted,
     /// A send of it was refused without execution (401, 429): nothing is sent until a list agrees.
-    Refused(Check),
+    Refused(RefusalCheck),
     /// A list agreed; may be sent again, unless a list shows it before the body poll.
     Cleared,
     /// Decided for good.
@@ -64,7 +64,7 @@ pub(crate) enum Phase {
 
 /// A refusal that no list has confirmed yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Check {
+pub(crate) struct RefusalCheck {
     /// When it came.
     pub(crate) since: Duration,
     /// The same as a position: only reads that start later can confirm it.
@@ -348,7 +348,7 @@ impl Intent {
     }
 
     /// Waits for a list that confirms a refusal.
-    pub(crate) fn await_check(&mut self, check: Check) {
+    pub(crate) fn await_check(&mut self, check: RefusalCheck) {
         self.phase = Phase::Refused(check);
     }
 

@@ -173,7 +173,7 @@ impl OrderProtocol {
             let (name, kept, shown) = (intent.name().cloned(), None, order_id.to_string());
             self.listed.disputed.report(&order_id);
             self.listed.flag(&order_id);
-            out.push(Effect::Report(match intent.was_told_refused() {
+            out.push(Effect::Report(match intent.was_told_not_placed() {
                 true => OrderEvent::RefusedButPlaced { intent: number, name, order_id: shown, kept },
                 false => OrderEvent::LateDuplicate { intent: number, name, order_id: shown, kept },
             }));
@@ -197,7 +197,7 @@ impl OrderProtocol {
             out.push(Effect::Decided(holder));
         }
         let Some(intent) = self.intents.get_mut(&number) else { return };
-        if intent.was_told_refused() {
+        if intent.was_told_not_placed() {
             intent.finish(Finding::Unresolved(unresolved));
         }
     }
@@ -222,7 +222,7 @@ impl OrderProtocol {
     pub(crate) fn report_late(&mut self, key: &Key, number: IntentNo, fresh: &Fresh, out: &mut Vec<Effect>) {
         let lag = self.lag(number);
         let Some(intent) = self.intents.get(&number) else { return };
-        let refused = intent.was_told_refused();
+        let refused = intent.was_told_not_placed();
         // It still bars waiting intents that are like it: most refusals are true, and orders get changed.
         let wanted = refused && self.live_of(key).any(|(_, intent)| intent.could_own(fresh.first_seen));
         // An order that is listed today may have been listed yesterday.

@@ -186,8 +186,8 @@ impl OrderProtocol {
     }
 
     /// True if the service refused an intent, for good or not, and its caller was told so.
-    pub(crate) fn was_told_refused(&self, intent: IntentNo) -> bool {
-        self.intents.get(&intent).is_some_and(Intent::was_told_refused)
+    pub(crate) fn was_told_not_placed(&self, intent: IntentNo) -> bool {
+        self.intents.get(&intent).is_some_and(Intent::was_told_not_placed)
     }
 
     /// True if a caller may take over an intent that was refused without having been executed: its own caller was told

@@ -14,7 +14,7 @@ use crate::{
         key::Key,
         keys::KeyIntents,
         listed_orders::{
-            list_check::ListCheck, lists::Source, session_list::SessionList, taking::News, unowned::Keep,
+            list_check::ListCheck, lists::Source, session_list::SessionList, taking::News, unowned::Relevance,
         },
         matcher,
         order_event::OrderEvent,
@@ -256,13 +256,13 @@ impl OrderProtocol {
             .collect();
         let News { seen, owned } = self.listed.list(source, seen, records, |key, record| match key {
             Some(key) if is_known(key) && record.qty.is_some_and(|qty| wanted.contains(&(key, qty))) => {
-                Keep::Ours
+                Relevance::Ours
             }
-            Some(key) if is_known(key) => Keep::Near,
+            Some(key) if is_known(key) => Relevance::Near,
             // No other orders of ours show a spelling of this instrument.
-            Some(key) if mode == AccountMode::Exclusive && !is_known(&key.opposite()) => Keep::Strange,
-            None if keys.iter().any(|(_, key)| key.may_be_listed()) => Keep::Near,
-            _ => Keep::No,
+            Some(key) if mode == AccountMode::Exclusive && !is_known(&key.opposite()) => Relevance::Strange,
+            None if keys.iter().any(|(_, key)| key.may_be_listed()) => Relevance::Near,
+            _ => Relevance::No,
         });
         for (owner, record) in owned {
             self.calibrate(owner, &record, source.own, out);

@@ -20,7 +20,7 @@ use crate::{
         attempt::{Attempt, Sent},
         effect::Effect,
         event::Answer,
-        intent::{Check, Finding, Intent, Phase},
+        intent::{Finding, Intent, Phase, RefusalCheck},
         key::Key,
         keys::KeyIntents,
         listed_orders::fresh::Fresh,
@@ -37,7 +37,8 @@ impl OrderProtocol {
     pub(crate) fn refuse(&mut self, attempt: AttemptNo, sent: Sent, answer: Answer, out: &mut Vec<Effect>) {
         let by_token = answer == Answer::Status(401);
         let lag = self.refusal_lag();
-        let check = Check { since: self.time.now(), from: self.time.tick(), lag, by_token, is_last: false };
+        let check =
+            RefusalCheck { since: self.time.now(), from: self.time.tick(), lag, by_token, is_last: false };
         let today = self.time.day();
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
         intent.refuse(attempt.index, sent);
@@ -80,7 +81,7 @@ impl OrderProtocol {
             return;
         }
         self.watches.end_unlisted(number);
-        intent.await_check(Check { since, from, lag, by_token: false, is_last: false });
+        intent.await_check(RefusalCheck { since, from, lag, by_token: false, is_last: false });
         intent.ask_again(self.time.now());
         let key = intent.key().clone();
         // Records that may be its order were dropped while it was decided.
@@ -129,7 +130,7 @@ impl OrderProtocol {
         checks.chain(self.next_release()).min()
     }
 
-    fn checks(&self) -> impl Iterator<Item = (IntentNo, Check)> {
+    fn checks(&self) -> impl Iterator<Item = (IntentNo, RefusalCheck)> {
         self.intents.refused().iter().filter_map(|&number| match *self.intents.get(&number)?.phase() {
             Phase::Refused(check) => Some((number, check)),
             _ => None,
@@ -151,7 +152,7 @@ impl OrderProtocol {
         let refused = self.keys.get(key).into_iter().flat_map(KeyIntents::refused);
         let intents = refused.filter_map(|number| Some((*number, self.intents.get(number)?)));
         intents.filter(|(number, it)| {
-            it.was_told_refused() && (it.day() == self.time.day() || self.watches.is_watched(*number))
+            it.was_told_not_placed() && (it.day() == self.time.day() || self.watches.is_watched(*number))
         })
     }
 
@@ -189,7 +190,7 @@ impl OrderProtocol {
     /// Ends the check of refusals by one read of today's list, valid or not.
     pub(crate) fn check_refusals(&mut self, started: Option<ReadStart>, valid: bool, out: &mut Vec<Effect>) {
         let (at, seq) = started.map_or((self.time.now(), self.time.latest()), |start| (start.at, start.seq));
-        let due = move |check: &Check| check.from < seq && at >= check.since.saturating_add(check.lag);
+        let due = move |check: &RefusalCheck| check.from < seq && at >= check.since.saturating_add(check.lag);
         let checked: Vec<_> =
             self.checks().filter(|(_, check)| due(check)).map(|(number, _)| number).collect();
         for number in checked {
@@ -197,11 +198,12 @@ impl OrderProtocol {
             let key = intent.key().clone();
             if !valid
                 || started.is_some_and(|start| {
-                    let by_token = matches!(intent.phase(), Phase::Refused(Check { by_token: true, .. }));
+                    let by_token =
+                        matches!(intent.phase(), Phase::Refused(RefusalCheck { by_token: true, .. }));
                     self.is_shown_elsewhere(intent, by_token, start)
                 })
             {
-                let is_last = matches!(intent.phase(), Phase::Refused(Check { is_last: true, .. }));
+                let is_last = matches!(intent.phase(), Phase::Refused(RefusalCheck { is_last: true, .. }));
                 self.doubt_refused(number, out);
                 if is_last {
                     self.finish_unresolved(number, Reason::Unverifiable, out);
@@ -226,7 +228,7 @@ impl OrderProtocol {
     fn confirm_unlisted(
         &mut self,
         started: Option<ReadStart>,
-        due: impl Fn(&Check) -> bool,
+        due: impl Fn(&RefusalCheck) -> bool,
         out: &mut Vec<Effect>,
     ) {
         let due: Vec<_> =
@@ -270,7 +272,7 @@ impl OrderProtocol {
         let Some(intent) = self.intents.get_mut(&number) else { return };
         intent.abandon();
         let by_token = intent.token_refused();
-        intent.await_check(Check { since, from, lag, by_token, is_last: false });
+        intent.await_check(RefusalCheck { since, from, lag, by_token, is_last: false });
         self.intents.refuse(number);
     }
 
@@ -286,16 +288,16 @@ impl OrderProtocol {
     }
 
     /// Keeps a call's end open for the check that confirms its refusal: a later check may be impossible.
-    pub(crate) fn hold_refused(&mut self, number: IntentNo, check: Check) {
+    pub(crate) fn hold_refused(&mut self, number: IntentNo, check: RefusalCheck) {
         if let Some(intent) = self.intents.get_mut(&number) {
-            intent.await_check(Check { is_last: true, ..check });
+            intent.await_check(RefusalCheck { is_last: true, ..check });
         }
     }
 
     fn clear_refused(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get_mut(&number) else { return };
         out.push(Effect::Confirmed(number));
-        let is_last = matches!(intent.phase(), Phase::Refused(Check { is_last: true, .. }));
+        let is_last = matches!(intent.phase(), Phase::Refused(RefusalCheck { is_last: true, .. }));
         if is_last || !intent.has_caller() {
             // The list has confirmed it.
             intent.clear();
@@ -386,7 +388,7 @@ impl OrderProtocol {
 
 impl Intent {
     /// True if its caller was told that it was refused.
-    pub(crate) fn was_told_refused(&self) -> bool {
+    pub(crate) fn was_told_not_placed(&self) -> bool {
         matches!(self.finding(), Some(Finding::Refused | Finding::Rejected))
     }
 

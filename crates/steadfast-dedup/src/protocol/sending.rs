@@ -13,7 +13,7 @@ use crate::{
         effect::Effect,
         event::Answer,
         intent::{Finding, Intent, Phase},
-        listed_orders::owning::Claimed,
+        listed_orders::owning::GivenId,
         order_event::OrderEvent,
         order_protocol::OrderProtocol,
         resolution::Reason,
@@ -197,9 +197,9 @@ impl OrderProtocol {
             self.listed.acknowledge(&order_id, attempt.intent, sent.seq, session, seen, self.time.now())
         } else {
             self.listed.yesterday.acknowledge(&order_id, attempt.intent);
-            Claimed::Clean
+            GivenId::Clean
         };
-        if claimed == Claimed::Conflict {
+        if claimed == GivenId::Conflict {
             return self.contradict(attempt.intent, &order_id, out);
         }
         if let Some(intent) = self.intents.get(&attempt.intent).filter(|intent| !intent.has_caller()) {

@@ -5,7 +5,7 @@ use std::{
 
 use crate::{
     numbers::{IntentNo, Session},
-    protocol::intent::Check,
+    protocol::intent::RefusalCheck,
 };
 
 /// The orders that may still appear after their end was told, and the reads that are due for them.
@@ -19,7 +19,7 @@ pub(crate) struct Watches {
     /// Orders whose 429 was returned to the caller and is not confirmed by a list yet.
     unconfirmed: BTreeSet<IntentNo>,
     /// Refusals (401, 429) that a call ended with before a list agreed with them.
-    unlisted: BTreeMap<IntentNo, Check>,
+    unlisted: BTreeMap<IntentNo, RefusalCheck>,
     /// When the lists of past sessions were last read.
     own_looks: BTreeMap<Session, OwnLook>,
     /// The last reads of a shutdown, while one is due.
@@ -172,7 +172,7 @@ impl Watches {
     }
 
     /// Notes that a call ended with a refusal before a list agreed with it.
-    pub(crate) fn note_unlisted(&mut self, number: IntentNo, check: Check) {
+    pub(crate) fn note_unlisted(&mut self, number: IntentNo, check: RefusalCheck) {
         self.unlisted.insert(number, check);
     }
 
@@ -184,7 +184,7 @@ impl Watches {
         self.unlisted.contains_key(&number)
     }
 
-    pub(crate) fn unlisted(&self) -> impl Iterator<Item = (IntentNo, Check)> {
+    pub(crate) fn unlisted(&self) -> impl Iterator<Item = (IntentNo, RefusalCheck)> {
         self.unlisted.iter().map(|(&number, &check)| (number, check))
     }
 

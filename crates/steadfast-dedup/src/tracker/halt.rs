@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The kill switch of a tracker: whether orders and changes may leave.
 ///
-/// A counter that grows with every turn of the switch and is even while they may leave. A request belongs to the run
+/// A counter that grows with every turn of the switch and is even while they may leave. A request belongs to the epoch
 /// in which it was made and leaves in no other: an order that waited in a queue during a halt does not leave after a
 /// resume.
 #[derive(Debug, Default)]
@@ -21,15 +21,15 @@ impl Halt {
         self.turn(|turns| !turns.is_multiple_of(2));
     }
 
-    /// Returns the run that a request made now belongs to; `None` while everything is halted.
-    pub(crate) fn run(&self) -> Option<HaltEpoch> {
+    /// Returns the epoch that a request made now belongs to; `None` while everything is halted.
+    pub(crate) fn epoch(&self) -> Option<HaltEpoch> {
         let turns = self.0.load(Ordering::SeqCst);
         turns.is_multiple_of(2).then_some(HaltEpoch(turns))
     }
 
-    /// True if requests of this run may leave.
-    pub(crate) fn permits(&self, run: HaltEpoch) -> bool {
-        self.run() == Some(run)
+    /// True if requests of this epoch may leave.
+    pub(crate) fn permits(&self, epoch: HaltEpoch) -> bool {
+        self.epoch() == Some(epoch)
     }
 
     fn turn(&self, due: impl Fn(u64) -> bool) {
@@ -46,14 +46,14 @@ mod tests {
     #[test]
     fn what_was_asked_for_before_a_halt_is_not_permitted_after_it() {
         let halt = Halt::default();
-        let before = halt.run().unwrap();
+        let before = halt.epoch().unwrap();
         assert!(halt.permits(before));
         halt.halt();
         halt.halt();
-        assert!(!halt.permits(before) && halt.run().is_none());
+        assert!(!halt.permits(before) && halt.epoch().is_none());
         halt.resume();
         halt.resume();
-        let after = halt.run().unwrap();
+        let after = halt.epoch().unwrap();
         assert!(!halt.permits(before) && halt.permits(after));
     }
 }

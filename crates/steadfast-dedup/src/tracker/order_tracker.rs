@@ -10,7 +10,7 @@ use std::{
 use steadfast_call::ext;
 use tokio::sync::broadcast;
 
-use self::recording::Written;
+use self::recording::Journaled;
 use crate::{
     protocol::order_event::OrderEvent,
     settings::Settings,
@@ -66,7 +66,7 @@ struct Shared {
     guarded: AtomicBool,
     halt: Arc<Halt>,
     events: broadcast::Sender<OrderEvent>,
-    written: Option<Written>,
+    written: Option<Journaled>,
 }
 
 // No handle is left to ask or to be told.
@@ -231,7 +231,7 @@ mod tests {
         let order = OrderRequest::from_fields(Form::parse(FORM).unwrap().iter()).unwrap();
         let Ok(Opening::New(intent)) = account.open(&Arc::new(order), None) else { panic!("opened anew") };
         let attempt = account.begin(intent, Session::default()).unwrap().attempt;
-        account.send(attempt, true, account.halt.run().unwrap(), None).unwrap();
+        account.send(attempt, true, account.halt.epoch().unwrap(), None).unwrap();
         account.close(attempt, Outcome::Unknown { resend: Resend::Never }, Answer::Status(504));
         assert_eq!((weak.in_doubt(), tracker.in_doubt()), (1, 1));
         // No request has shown the path to the list, so there is nothing to wait for.

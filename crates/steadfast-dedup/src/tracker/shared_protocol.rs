@@ -48,7 +48,7 @@ pub(crate) struct State {
     pub(crate) tokens: Tokens,
     pub(crate) time: Timekeeper,
     pub(crate) joined: Joined,
-    poller: Poller,
+    poller: PollerState,
     /// Whether a request has shown the path to the list, so that a poller can be started.
     can_poll: bool,
     /// False once no owner is left who could be told of an order that appears late.
@@ -60,7 +60,7 @@ pub(crate) struct State {
 
 /// The state of the one task that reads the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Poller {
+enum PollerState {
     Absent,
     /// It looks at the plan before it sleeps.
     Awake,
@@ -116,7 +116,7 @@ impl SharedProtocol {
             tokens: Tokens::default(),
             time,
             joined: Joined::default(),
-            poller: Poller::Absent,
+            poller: PollerState::Absent,
             owned: true,
             waiters: Waiters::default(),
             reporting: 0,
@@ -183,13 +183,13 @@ impl SharedProtocol {
         }
         let (poller, plan) = match state.next_wake() {
             // Under the lock: a later step that makes something due starts another poller.
-            None => (Poller::Absent, Plan::End),
-            Some(Wake::Read(at, purpose)) if at <= now => (Poller::Awake, Plan::Read(purpose)),
-            Some(Wake::Tick(at)) if at <= now => (Poller::Awake, Plan::Tick),
+            None => (PollerState::Absent, Plan::End),
+            Some(Wake::Read(at, purpose)) if at <= now => (PollerState::Awake, Plan::Read(purpose)),
+            Some(Wake::Tick(at)) if at <= now => (PollerState::Awake, Plan::Tick),
             Some(wake @ (Wake::Read(at, _) | Wake::Tick(at))) => {
                 let asks =
                     if state.protocol.is_watching() { now.saturating_add(DAY_ASKED_EVERY) } else { at };
-                (Poller::Asleep(wake), Plan::SleepUntil(at.min(asks)))
+                (PollerState::Asleep(wake), Plan::SleepUntil(at.min(asks)))
             }
         };
         state.poller = poller;
@@ -198,7 +198,7 @@ impl SharedProtocol {
 
     /// Sleeps until `at`, or until something else is due. A change since the plan was made ends it at once.
     pub(crate) async fn sleep_until(&self, at: Duration) {
-        let due = |state: &mut State| (!matches!(state.poller, Poller::Asleep(_))).then_some(());
+        let due = |state: &mut State| (!matches!(state.poller, PollerState::Asleep(_))).then_some(());
         // In both cases a new plan is made.
         let _ = self.clock.until(at, self.wait(About::Plan, due)).await;
     }
@@ -211,8 +211,8 @@ impl SharedProtocol {
         // ## Asleep => Awake
         //
         // Its reason to sleep may be gone. Nothing new becomes due, so no poller is started.
-        if matches!(state.poller, Poller::Asleep(_)) {
-            state.poller = Poller::Awake;
+        if matches!(state.poller, PollerState::Asleep(_)) {
+            state.poller = PollerState::Awake;
             state.waiters.take(About::Plan, &mut woken);
         }
         drop(state);
@@ -221,14 +221,14 @@ impl SharedProtocol {
 
     /// Notes that the poller could not be started.
     pub(crate) fn poller_gone(&self) {
-        self.state.lock().poller = Poller::Absent;
+        self.state.lock().poller = PollerState::Absent;
     }
 
     /// Notes that the poller was dropped with work left, and wakes all who wait: one of them may be on a runtime that can
     /// start the next.
     pub(crate) fn poller_dropped(&self) {
         let mut state = self.state.lock();
-        state.poller = Poller::Absent;
+        state.poller = PollerState::Absent;
         let woken = state.waiters.take_all();
         drop(state);
         woken.into_iter().for_each(Waker::wake);
@@ -237,7 +237,7 @@ impl SharedProtocol {
     /// True if there is work for a poller, and none.
     pub(crate) fn lacks_poller(&self) -> bool {
         let state = self.state.lock();
-        matches!(state.poller, Poller::Absent) && state.can_poll && state.next_wake().is_some()
+        matches!(state.poller, PollerState::Absent) && state.can_poll && state.next_wake().is_some()
     }
 
     /// Waits until `look` finds something; it is asked again after each step about this subject.
@@ -330,18 +330,18 @@ impl State {
             // ## Absent => Awake
             //
             // Under the lock, so that it is started once.
-            Poller::Absent if next.is_some() && self.can_poll => {
-                self.poller = Poller::Awake;
+            PollerState::Absent if next.is_some() && self.can_poll => {
+                self.poller = PollerState::Awake;
                 return true;
             }
             // ## Asleep => Awake
             //
             // Not only when it must wake earlier: it ends when nothing is due any more.
-            Poller::Asleep(until) if next != Some(until) => {
-                self.poller = Poller::Awake;
+            PollerState::Asleep(until) if next != Some(until) => {
+                self.poller = PollerState::Awake;
                 self.waiters.take(About::Plan, woken);
             }
-            Poller::Absent | Poller::Asleep(_) | Poller::Awake => {}
+            PollerState::Absent | PollerState::Asleep(_) | PollerState::Awake => {}
         }
         false
     }

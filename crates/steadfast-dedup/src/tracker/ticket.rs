@@ -22,8 +22,8 @@ pub(crate) enum TicketFor {
     Order {
         /// Set once, before the first send. A dropped call abandons it.
         intent: OnceLock<IntentNo>,
-        /// The run in which it was asked for.
-        run: HaltEpoch,
+        /// The epoch in which it was asked for.
+        epoch: HaltEpoch,
     },
     /// A read of the order list.
     Read(ReadNo),
@@ -34,9 +34,9 @@ pub(crate) enum TicketFor {
 pub(crate) struct AnySession;
 
 impl Ticket {
-    /// Returns the ticket of an order that was asked for in this run.
-    pub(crate) fn for_order(account: Arc<Account>, run: HaltEpoch) -> Arc<Self> {
-        Arc::new(Self { account, purpose: TicketFor::Order { intent: OnceLock::new(), run } })
+    /// Returns the ticket of an order that was asked for in this epoch.
+    pub(crate) fn for_order(account: Arc<Account>, epoch: HaltEpoch) -> Arc<Self> {
+        Arc::new(Self { account, purpose: TicketFor::Order { intent: OnceLock::new(), epoch } })
     }
 
     /// Returns the ticket of a request, if it has one.

@@ -14,7 +14,7 @@ use crate::{
 
 /// The result of taking in an identifier that the service gave to an intent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Claimed {
+pub(crate) enum GivenId {
     Clean,
     /// Another intent owns it, it was there before the send, or answers that name it are not believed.
     Conflict,
@@ -47,11 +47,11 @@ impl ListedOrders {
         session: Session,
         seen: LogicalTime,
         at: Duration,
-    ) -> Claimed {
+    ) -> GivenId {
         let entry = self.entries.meet(order_id, seen);
         let others = entry.owner().is_some_and(|other| other != owner);
         if others || entry.is_contested() || entry.first_seen() < sent {
-            return Claimed::Conflict;
+            return GivenId::Conflict;
         }
         let acknowledged = entry.acknowledge(owner, session, at);
         if !entry.is_shown() {
@@ -62,7 +62,7 @@ impl ListedOrders {
         }
         self.take_fresh(order_id);
         self.entries.name(order_id);
-        Claimed::Clean
+        GivenId::Clean
     }
 
     /// Gives an order to an intent on a user's word or that of the journal.

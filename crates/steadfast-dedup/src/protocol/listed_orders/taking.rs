@@ -8,7 +8,7 @@ use crate::{
     numbers::{IntentNo, LogicalTime, Session},
     protocol::{
         key::Key,
-        listed_orders::{ListedOrders, lists::Source, unowned::Keep},
+        listed_orders::{ListedOrders, lists::Source, unowned::Relevance},
         matcher,
     },
 };
@@ -36,7 +36,7 @@ impl ListedOrders {
         source: Source,
         seen: LogicalTime,
         records: Vec<OrderRecord>,
-        mut keep: impl FnMut(Option<&Key>, &OrderRecord) -> Keep,
+        mut keep: impl FnMut(Option<&Key>, &OrderRecord) -> Relevance,
     ) -> News {
         let mut news = News::default();
         self.lists.take_in(seen);
@@ -102,12 +102,12 @@ impl ListedOrders {
         order_id: Arc<str>,
         record: OrderRecord,
         session: Session,
-        classify: &mut impl FnMut(Option<&Key>, &OrderRecord) -> Keep,
+        classify: &mut impl FnMut(Option<&Key>, &OrderRecord) -> Relevance,
     ) {
         let Some(entry) = self.entries.get_mut(&order_id) else { return };
         let key = Key::of_record(&record);
         let keep = classify(key.as_ref(), &record);
-        if keep == Keep::No {
+        if keep == Relevance::No {
             return;
         }
         if !self.unowned.has_room(keep, key.as_ref()) {

@@ -31,7 +31,7 @@ const KEPT: usize = 256;
 
 /// How a listed order without an owner relates to our orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Keep {
+pub(crate) enum Relevance {
     /// It could be one of ours, as it is.
     Ours,
     /// It could be one of ours after a change.
@@ -112,12 +112,12 @@ impl Unowned {
         self.vague.retain(needed);
     }
 
-    pub(super) fn has_room(&self, keep: Keep, key: Option<&Key>) -> bool {
+    pub(super) fn has_room(&self, keep: Relevance, key: Option<&Key>) -> bool {
         let on_shelf = key.map_or(self.vague.len(), |key| self.fresh.get(key).map_or(0, Vec::len));
         match keep {
-            Keep::Ours if key.is_some() => on_shelf < KEPT,
-            Keep::Ours | Keep::Near => on_shelf < NEAR,
-            Keep::Strange | Keep::No => true,
+            Relevance::Ours if key.is_some() => on_shelf < KEPT,
+            Relevance::Ours | Relevance::Near => on_shelf < NEAR,
+            Relevance::Strange | Relevance::No => true,
         }
     }
 
@@ -127,15 +127,15 @@ impl Unowned {
     }
 
     /// Keeps an order for which there is room.
-    pub(super) fn add(&mut self, keep: Keep, key: Option<Key>, fresh: Fresh, number: EntryNo) {
+    pub(super) fn add(&mut self, keep: Relevance, key: Option<Key>, fresh: Fresh, number: EntryNo) {
         match (keep, key) {
-            (Keep::No, _) => {}
-            (Keep::Strange, _) => {
+            (Relevance::No, _) => {}
+            (Relevance::Strange, _) => {
                 if !matcher::is_exit_leg(&fresh.record) {
                     self.strange.push(fresh);
                 }
             }
-            (Keep::Ours | Keep::Near, key) => {
+            (Relevance::Ours | Relevance::Near, key) => {
                 self.crowds.remove(&key, fresh.first_seen, number);
                 match key {
                     Some(key) => self.fresh.entry(key).or_default().push(fresh),

@@ -15,7 +15,7 @@ use crate::{
         resolution::Verdict,
     },
     settings::policy::OrdersScope,
-    tracker::{halt::HaltEpoch, joined::Refused},
+    tracker::{halt::HaltEpoch, joined::Rejected},
 };
 
 /// The kind of a call with an order.
@@ -23,7 +23,7 @@ pub(crate) enum Opening {
     /// The first call for this order.
     New(IntentNo),
     /// A repeated call for an order that an earlier one asked for under the same name.
-    Attached(IntentNo, Refused),
+    Attached(IntentNo, Rejected),
 }
 
 impl Account {
@@ -78,14 +78,14 @@ impl Account {
 
     /// Decides, at the first poll of the body, whether an order leaves.
     ///
-    /// `in_time`: the caller's deadlines permit it; `run`: the run in which the order was asked for; `written`: the
+    /// `in_time`: the caller's deadlines permit it; `epoch`: the time between halts in which the order was asked for; `written`: the
     /// trading day that its journal entry has. It leaves on that day only: otherwise the next process would take its
     /// name for one of a day that is over, and free.
     pub(crate) fn send(
         self: &Arc<Self>,
         attempt: AttemptNo,
         in_time: bool,
-        run: HaltEpoch,
+        epoch: HaltEpoch,
         written: Option<TradingDay>,
     ) -> Result<(), OrderRefused> {
         self.with(|state, now, effects| {
@@ -94,7 +94,7 @@ impl Account {
             let refusal = match (in_time, state.protocol.may_send(attempt)) {
                 (_, false) if state.protocol.is_too_old(attempt.intent) => Some(OrderRefused::TooOld),
                 (_, false) => Some(OrderRefused::NotWanted),
-                (_, true) if !self.halt.permits(run) => Some(OrderRefused::Halted),
+                (_, true) if !self.halt.permits(epoch) => Some(OrderRefused::Halted),
                 (false, true) => Some(OrderRefused::SendByPassed),
                 (true, true) if written.is_some_and(|day| day != state.time.latest_day(&self.settings)) => {
                     Some(OrderRefused::DayTurned)
@@ -148,13 +148,13 @@ impl Account {
         });
     }
 
-    /// Ends the call through the stack, with the service's refusal or not; returns the intent's verdict.
-    pub(crate) fn conclude(self: &Arc<Self>, intent: IntentNo, is_refused: bool) -> Verdict {
+    /// Ends the call through the stack, with the service's rejection or not; returns the intent's verdict.
+    pub(crate) fn conclude(self: &Arc<Self>, intent: IntentNo, is_rejected: bool) -> Verdict {
         self.with(|state, now, effects| {
             effects.extend(state.protocol.step(now, Event::Concluded(intent)));
             let verdict = state.protocol.verdict(intent);
-            if is_refused && verdict == Verdict::NotPlaced {
-                state.joined.refuse(intent);
+            if is_rejected && verdict == Verdict::NotPlaced {
+                state.joined.reject(intent);
             }
             verdict
         })

@@ -117,7 +117,7 @@ impl Account {
     pub(crate) fn recovered_now(&self, intent: IntentNo) -> Verdict {
         match self.verdict(intent) {
             // A list has confirmed that the service did not execute it, or a repeat under its name was refused for good.
-            Verdict::NotPlaced if self.shared.look(|state| state.protocol.was_told_refused(intent)) => {
+            Verdict::NotPlaced if self.shared.look(|state| state.protocol.was_told_not_placed(intent)) => {
                 Verdict::NotPlaced
             }
             // An order that was in doubt and is forgotten may still exist.

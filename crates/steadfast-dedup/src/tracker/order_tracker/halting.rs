@@ -47,12 +47,12 @@ impl OrderTracker {
     /// True between [`halt`](Self::halt) and [`resume`](Self::resume).
     #[must_use]
     pub fn is_halted(&self) -> bool {
-        self.shared.halt.run().is_none()
+        self.shared.halt.epoch().is_none()
     }
 
-    /// Returns the run that a call made now belongs to; `None` while everything is halted.
-    pub(crate) fn run(&self) -> Option<HaltEpoch> {
-        self.shared.halt.run()
+    /// Returns the epoch that a call made now belongs to; `None` while everything is halted.
+    pub(crate) fn epoch(&self) -> Option<HaltEpoch> {
+        self.shared.halt.epoch()
     }
 
     pub(crate) fn switch(&self) -> Arc<Halt> {

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The journal, and the orders found in it.
-pub(super) struct Written {
+pub(super) struct Journaled {
     journal: Arc<dyn Journal>,
     /// In doubt when the process began, and searched for since.
     in_doubt: Vec<(Arc<Account>, RecoveredOrder)>,
@@ -25,7 +25,7 @@ pub(super) struct Written {
     left: Vec<RecoveredOrder>,
 }
 
-impl Written {
+impl Journaled {
     pub(super) fn recorder(&self, account: &ext::Account) -> Recorder {
         Recorder::new(self.journal.clone(), account.clone())
     }
@@ -69,14 +69,14 @@ impl OrderTracker {
             left.extend(lost);
             accounts.insert(name, account);
         }
-        let written = Some(Written { journal, in_doubt, left });
+        let written = Some(Journaled { journal, in_doubt, left });
         Self::with((*settings).clone(), accounts, written, events, halt)
     }
 
     pub(super) fn with(
         settings: Settings,
         accounts: HashMap<ext::Account, Arc<Account>>,
-        written: Option<Written>,
+        written: Option<Journaled>,
         events: broadcast::Sender<OrderEvent>,
         halt: Arc<Halt>,
     ) -> Self {

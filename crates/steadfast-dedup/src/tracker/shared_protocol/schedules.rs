@@ -172,9 +172,9 @@ impl World {
             let next = state.protocol.next_wake();
             let sleeps = state.waiters.subjects().any(|about| *about == About::Plan);
             match state.poller {
-                Poller::Absent => assert_eq!(next, None, "work, and nobody to do it"),
-                Poller::Awake => assert!(!sleeps, "the poller sleeps by an old plan"),
-                Poller::Asleep(until) => assert_eq!(next, Some(until), "the poller sleeps with work"),
+                PollerState::Absent => assert_eq!(next, None, "work, and nobody to do it"),
+                PollerState::Awake => assert!(!sleeps, "the poller sleeps by an old plan"),
+                PollerState::Asleep(until) => assert_eq!(next, Some(until), "the poller sleeps with work"),
             }
         });
     }

@@ -36,10 +36,10 @@ impl World {
     pub(super) fn step_and_start_later(&self, event: Event) -> Aftermath {
         let ((), after) = self.shared.enter(|state, now, out| self.take(state, now, event, out));
         let is_needed =
-            |state: &mut State| state.poller == Poller::Absent && state.protocol.next_wake().is_some();
+            |state: &mut State| state.poller == PollerState::Absent && state.protocol.next_wake().is_some();
         let needed = self.shared.look(is_needed);
         if needed {
-            self.shared.look(|state| state.poller = Poller::Awake);
+            self.shared.look(|state| state.poller = PollerState::Awake);
         }
         Aftermath { starts_poller: needed, ..after }
     }
