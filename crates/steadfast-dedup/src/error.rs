@@ -39,7 +39,9 @@ impl Error for InDoubt {
     }
 }
 
-/// An order that was refused on this side: this send of it did not leave.
+/// Why this side withheld an order: this send of it did not leave.
+///
+/// It has nothing to do with a refusal or a rejection by the service, which are answers.
 #[non_exhaustive]
 pub enum OrderRefused {
     /// Its path does not lead to the order list.
@@ -54,7 +56,7 @@ pub enum OrderRefused {
     IntentMismatch,
     /// An earlier call with its intent id is still in doubt, or ended so.
     IntentInDoubt,
-    /// It had joined a call by its intent id, and the service refused that call's order.
+    /// It had joined a call by its intent id, and the service rejected that call's order.
     IntentRefused,
     /// The same order, whose caller is gone, is still in doubt; neither call has an intent id.
     TwinInDoubt,

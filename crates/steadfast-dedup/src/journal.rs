@@ -18,9 +18,9 @@
 //!    replaced, the next process would read another one, or none. The lock names its journal, so the next process
 //!    does not begin a new one where that is missing ([`JournalError::Lost`]).
 //! 7. The lock also notes how far the journal was written, after each sync. A journal that lacks some of it was cut,
-//!    or put back from an older copy, while no process ran, and is refused ([`JournalError::Outdated`]). One that
+//!    or put back from an older copy, while no process ran, and is not opened ([`JournalError::Outdated`]). One that
 //!    goes further is what a loss of power may leave.
-//! 8. A journal with a second name is refused, and no send is reported durable in one ([`JournalError::Linked`]): the
+//! 8. A journal with a second name is not opened, and no send is reported durable in one ([`JournalError::Linked`]): the
 //!    lock goes by the name.
 //!
 //! # Accepting a journal as it is

@@ -134,7 +134,7 @@ impl Settings {
         self
     }
 
-    /// Sets whether orders are refused while the machine's clock and the service's `Date` disagree about the trading
+    /// Sets whether orders are withheld while the machine's clock and the service's `Date` disagree about the trading
     /// day.
     ///
     /// The error is [`OrderRefused::DayDisputed`](crate::OrderRefused::DayDisputed); not set by default. A process
@@ -169,7 +169,7 @@ impl Settings {
     /// Sets how old a `market` or `stopmarket` order may be when it is sent again, also after a 401 or 429; 20 s by
     /// default.
     ///
-    /// An older one is refused with [`OrderRefused::TooOld`](crate::OrderRefused::TooOld).
+    /// An older one is withheld ([`OrderRefused::TooOld`](crate::OrderRefused::TooOld)).
     #[must_use]
     pub fn max_resend_age_market(mut self, age: Duration) -> Self {
         self.max_resend_age_market = age;
@@ -178,7 +178,7 @@ impl Settings {
 
     /// Sets how long an order waits while an equal order of a dropped call is in doubt; 5 s by default and at most.
     ///
-    /// It most likely repeats that one. After the wait it is [refused](crate::OrderRefused::TwinInDoubt).
+    /// It most likely repeats that one. After the wait it is [withheld](crate::OrderRefused::TwinInDoubt).
     #[must_use]
     pub fn duplicate_hold(mut self, hold: Duration) -> Self {
         self.duplicate_hold = hold.min(LONGEST_TWIN_HOLD);

@@ -6,20 +6,21 @@ use crate::{guard::send_guard::SendGuard, tracker::order_tracker::OrderTracker};
 ///
 /// The inner half of [`DedupLayer`](crate::DedupLayer), made from the same [`OrderTracker`].
 ///
-/// 1. An attempt is opened before the request goes down, and closed with the [`Outcome`] that comes back up.
+/// 1. An attempt is opened before the request goes down, and closed with the [`Outcome`](steadfast_call::Outcome) that comes back up.
 /// 2. The first poll of the body is the send. It decides whether the order is still wanted and in time; if not, the
 ///    body fails and no byte leaves.
 /// 3. An error before that poll proves that nothing was sent, whatever the transport reports.
-/// 4. An order that would be the first to leave in a new login session is refused once: its list is read first, so
+/// 4. An order that would be the first to leave in a new login session is withheld once: its list is read first, so
 ///    that older orders in it are known.
 /// 5. If the tracker has a [journal](crate::journal), an order goes down when its attempt is durable. If the journal
-///    fails, the order is refused. If it takes longer than a second, the order is left unsent, and an outer layer
+///    fails, the order is withheld. If it takes longer than a second, the order is left unsent, and an outer layer
 ///    tries again with a new permit. So it is if the trading day of its entry is over when its body is polled.
 /// 6. An order that was answered by 401 or 429 is sent again only when a valid list, read a second after that, does
 ///    not show it. Until then the repeat waits here, for two seconds at most, after which it is left unsent as in 5.
-///    If the list shows it or cannot be read, the order is in doubt, and the repeat is refused.
-/// 7. While orders are [halted](OrderTracker::halt), the first poll refuses orders and changes of orders.
-/// 8. The [`SendStamp`](ext::SendStamp) in the request's [`Call`] tells the layers below when the body was polled.
+///    If the list shows it or cannot be read, the order is in doubt, and the repeat is withheld.
+/// 7. While orders are [halted](OrderTracker::halt), the first poll withholds orders and changes of orders.
+/// 8. The [`SendStamp`](steadfast_call::ext::SendStamp) in the request's [`Call`](steadfast_call::Call) tells the layers
+///    below when the body was polled.
 ///
 /// # Example
 ///
@@ -53,7 +54,7 @@ use crate::{guard::send_guard::SendGuard, tracker::order_tracker::OrderTracker};
 /// # Order
 ///
 /// Below everything that waits or sends again (rate limits, the `Authorization` header), above the layers that
-/// classify answers and time them out. A debug build panics at a wrong [order](ext::Place).
+/// classify answers and time them out. A debug build panics at a wrong [order](steadfast_call::ext::Place).
 ///
 /// # Clone
 ///

@@ -47,7 +47,7 @@ use crate::{place::service::Dedup, tracker::order_tracker::OrderTracker};
 ///
 /// The outermost layer that may send: no layer above it may repeat an order or drop its future on a timeout. A
 /// [`SendGuardLayer`](crate::SendGuardLayer) of the same tracker belongs below everything that waits or repeats;
-/// without one, orders are refused. Layers that classify answers belong below that; without them a 200 cannot be
+/// without one, orders are withheld. Layers that classify answers belong below that; without them a 200 cannot be
 /// read, and every order is looked up in the list. A debug build panics at a wrong [order](steadfast_call::ext::Place).
 ///
 /// # Clone

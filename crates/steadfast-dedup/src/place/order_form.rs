@@ -29,7 +29,7 @@ where
     Ok(if rest.is_empty() { first } else { [first, rest].concat().into() })
 }
 
-/// Reads an order from its form. An order that could not be recognised in the list is refused.
+/// Reads an order from its form. An order that could not be recognised in the list is withheld.
 pub(crate) fn read_order(form: &[u8]) -> Result<OrderRequest, OrderRefused> {
     if let Some(fields) = plain_fields(form) {
         return OrderRequest::from_fields(fields).map_err(OrderRefused::InvalidOrder);

@@ -16,7 +16,7 @@ pub(crate) enum AttemptState {
     Open,
     /// Sent, and not answered.
     InFlight(Sent),
-    /// It did not leave, or was refused for good while an earlier send stands.
+    /// It did not leave, or was rejected while an earlier send stands.
     Void,
     /// Refused without execution, by the service's word, which a list may refute.
     Refused(Sent),

@@ -121,7 +121,7 @@ impl OrderProtocol {
         }
     }
 
-    /// Keeps an order that was refused for good, and drops the oldest ones if there are too many.
+    /// Keeps an order that was rejected, and drops the oldest ones if there are too many.
     fn keep_rejected(&mut self, number: IntentNo) {
         self.intents.keep_rejected(number);
         // Two at a time, which makes up for those that are kept.

@@ -14,9 +14,9 @@ pub enum Effect {
     /// An event for the user.
     Report(OrderEvent),
     /// A list that was read long enough after the intent's refusals (401, 429) agrees with them; replayed as
-    /// [`Event::Confirmed`]. Safe to lose.
+    /// [`Event::Confirmed`](crate::Event::Confirmed). Safe to lose.
     Confirmed(IntentNo),
-    /// A list showed orders for the first time; replayed as [`Event::Known`]. Safe to lose.
+    /// A list showed orders for the first time; replayed as [`Event::Known`](crate::Event::Known). Safe to lose.
     Seen {
         /// The session that lists them.
         session: Session,

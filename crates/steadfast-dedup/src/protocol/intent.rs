@@ -33,7 +33,7 @@ pub(crate) struct Intent {
     has_baseline: bool,
     /// Whether its last refusal was one of the token (401).
     token_refused: bool,
-    /// Whether a resend was refused for good. Then the earlier sends are searched for once more and never sent again.
+    /// Whether a resend was rejected. Then the earlier sends are searched for once more and never sent again.
     reopened: bool,
     doubt: Option<Doubt>,
     /// It was reported that the lists behind its resend may have lacked its order.

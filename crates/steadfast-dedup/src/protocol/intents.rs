@@ -10,7 +10,7 @@ use crate::{
     protocol::intent::Intent,
 };
 
-/// How many orders that were refused for good are kept, in case a list shows them after all.
+/// How many orders that were rejected are kept, in case a list shows them after all.
 const REJECTED: usize = 1_000;
 
 /// All intents that are remembered, by number and by name, and where each of them stands in line.
@@ -28,7 +28,7 @@ pub(crate) struct Intents {
     refused: BTreeSet<IntentNo>,
     /// The decided ones, the oldest first.
     finished: VecDeque<IntentNo>,
-    /// The latest that were refused for good.
+    /// The latest that were rejected.
     rejected: VecDeque<IntentNo>,
     /// When the last of them was, until a list that shows all of them was read.
     rejected_at: Option<Duration>,
@@ -170,7 +170,7 @@ impl Intents {
         self.finished.retain(|&other| other != number);
     }
 
-    /// Keeps an order that was refused for good, in a queue apart from that of the remembered names.
+    /// Keeps an order that was rejected, in a queue apart from that of the remembered names.
     pub(crate) fn keep_rejected(&mut self, number: IntentNo) {
         self.rejected.push_back(number);
     }
@@ -184,12 +184,12 @@ impl Intents {
         self.rejected_at = Some(at);
     }
 
-    /// Notes that a list which shows all orders refused for good was read.
+    /// Notes that a list which shows all rejected orders was read.
     pub(crate) fn end_rejections(&mut self) {
         self.rejected_at = None;
     }
 
-    /// Returns when an order was last refused for good, if no list that shows such an order was read since.
+    /// Returns when an order was last rejected, if no list that shows such an order was read since.
     pub(crate) fn rejected_at(&self) -> Option<Duration> {
         self.rejected_at
     }

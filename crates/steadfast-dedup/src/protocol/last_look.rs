@@ -1,6 +1,6 @@
 //! Reads the list a last time, before the process may end.
 //!
-//! One list shows orders that appeared late, if it is read late enough: after a refusal for good, beyond the lateness
+//! One list shows orders that appeared late, if it is read late enough: after a rejection, beyond the lateness
 //! bound. An order that was acknowledged takes longer: lists lag, and an identifier that no list shows is contradicted
 //! by two of them only. So the list is read again until it shows or contradicts every acknowledged order. Lists that
 //! fail do not end that at once, and do not prolong it beyond a bound: the orders that are neither shown nor
@@ -96,7 +96,7 @@ impl OrderProtocol {
 
     /// Returns when to read a list that shows every order refused before, if there was none until the read at `at`.
     ///
-    /// After a refusal for good no other list is read, so that a look that failed is repeated.
+    /// After a rejection no other list is read, so that a look that failed is repeated.
     fn next_refuting_look(&self, last: LastLook, at: Duration, listed: bool) -> Option<Duration> {
         if last.has_looked() {
             return None;

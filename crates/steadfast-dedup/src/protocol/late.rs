@@ -184,12 +184,12 @@ impl OrderProtocol {
     /// Makes the name of a refused order stand for it again, once a list shows the order.
     ///
     /// A call that repeats the name gets that order or, where it may be a stranger's, an order in doubt. After a
-    /// refusal for good the name was free at once: it returns unless another intent has taken it by now.
+    /// rejection the name was free at once: it returns unless another intent has taken it by now.
     pub(crate) fn hold_name(&mut self, number: IntentNo, order_id: &str, out: &mut Vec<Effect>) {
         self.take_name_back(number, Unresolved::new(Reason::NearMatch, vec![order_id.to_owned()]), out);
     }
 
-    /// Does the same for an order that was refused for good and may exist; a repeat gets `unresolved`.
+    /// Does the same for an order that was rejected and may exist; a repeat gets `unresolved`.
     pub(crate) fn take_name_back(&mut self, number: IntentNo, unresolved: Unresolved, out: &mut Vec<Effect>) {
         let Some(holder) = self.intents.hold_name(number) else { return };
         // A repeat that waits for this list is told.
@@ -281,7 +281,7 @@ impl OrderProtocol {
 /// Ranks how likely a decided intent owns a listed order; the lowest is the likeliest.
 ///
 /// Intents that ended in doubt or refused come before those with an order, but not for an order that was already
-/// their candidate. A send taken for dead comes before a refusal for good.
+/// their candidate. A send taken for dead comes before a rejection.
 fn likely_owner(intent: &Intent, fresh: &Fresh) -> (u8, bool, bool) {
     let group = match intent.finding() {
         Some(Finding::Rejected) => 2,

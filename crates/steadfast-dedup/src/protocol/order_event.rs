@@ -64,14 +64,13 @@ pub enum OrderEvent {
         /// The order that the caller was told of, if any.
         kept: Option<String>,
     },
-    /// A list shows an order that the service refused, as not executed (401, 429) or for good (400, 403, 404, 405,
-    /// 415).
+    /// A list shows an order that the service refused as not executed (401, 429), or rejected (400, 403, 404, 405, 415).
     ///
     /// After a 401 or 429 the list is read once when the order cannot be late any more, two seconds after the
     /// [lateness bound](crate::Settings::lateness_bound). If its caller was told of the refusal, the list is also
     /// read as for a [`LateDuplicate`](Self::LateDuplicate) until the trading day ends, or until the next day ends if
     /// the refusal came within the lateness bound of midnight. Otherwise it is compared with lists that are read
-    /// anyway. After a refusal for good, the latest thousand orders of the day are compared with lists that are read
+    /// anyway. After a rejection, the latest thousand orders of the day are compared with lists that are read
     /// anyway and, the [lateness bound](crate::Settings::lateness_bound) after the refusal, by
     /// [`OrderTracker::shutdown`](crate::OrderTracker::shutdown). From then on the order's name stands for it.
     ///
@@ -96,7 +95,7 @@ pub enum OrderEvent {
     /// order's login session is over, its token is not accepted any more, and lists of other sessions do not show the
     /// order.
     ///
-    /// Also, an order was refused for good, and a list shows one in another form that may be it:
+    /// Also, an order was rejected, and a list shows one in another form that may be it:
     /// [`Unresolved`](Self::Unresolved) follows with its identifier.
     ///
     /// The order may be placed: look for it. If its session is over, [`Unresolved`](Self::Unresolved) follows, which

@@ -364,7 +364,7 @@ impl OrderProtocol {
         self.watches.believed().map(|(_, last)| schedule::late_look(last)).unwrap_or_default()
     }
 
-    /// Ends an intent as refused for good. Its name is free: by the service's word it never stood for an order. But a
+    /// Ends an intent as rejected. Its name is free: by the service's word it never stood for an order. But a
     /// repeat leaves only after a list that no such order can lag behind.
     pub(crate) fn end_rejected(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
         self.hold_repeats_of(number);
@@ -373,7 +373,7 @@ impl OrderProtocol {
         self.finish(number, Finding::Rejected, out);
     }
 
-    /// Returns from when on a list shows orders placed despite a refusal for good, if none was read since.
+    /// Returns from when on a list shows orders placed despite a rejection, if none was read since.
     pub(crate) fn rejections_show(&self) -> Option<Duration> {
         Some(self.intents.rejected_at()?.saturating_add(self.settings.lateness))
     }

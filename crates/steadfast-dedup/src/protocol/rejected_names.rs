@@ -7,7 +7,7 @@ use steadfast_call::ext;
 
 use crate::{numbers::IntentNo, protocol::intent::Intent};
 
-/// The names of orders that were refused for good, and the unsent intents that repeat one of them.
+/// The names of orders that were rejected, and the unsent intents that repeat one of them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RejectedNames {
     /// Each is kept until a list that no such order can lag behind was read.
@@ -23,7 +23,7 @@ struct Hold {
     until: Duration,
 }
 
-/// A refusal for good that no list has confirmed yet.
+/// A rejection that no list has confirmed yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rejection {
     intent: IntentNo,
@@ -48,7 +48,7 @@ impl Rejection {
 }
 
 impl RejectedNames {
-    /// Notes that a name was refused for good, and forgets the oldest one if there are more than so many.
+    /// Notes that the order of a name was rejected, and forgets the oldest one if there are more than so many.
     pub(crate) fn note(&mut self, name: ext::IntentId, rejection: Rejection, remembered: usize) {
         self.names.insert(name, rejection);
         if self.names.len() > remembered

@@ -1,11 +1,11 @@
-//! Holds back a repeat, under its name, of an order that was refused for good.
+//! Holds back a repeat, under its name, of an order that was rejected.
 //!
-//! A refusal for good is returned at once, and no list is read for it. But a gateway may refuse after it has placed the
-//! order, and lists lag by up to W. A call that repeats the name would then place a second order while no list shows
-//! the first. So it waits for a valid list that began W after the refusal or later. Whether the order has other terms
-//! by then does not matter: the name stands for one order. A list of another session does not count unless it has shown
-//! orders of that one. A list that may show the order, in any form, gives the name back to it; a repeat is then in
-//! doubt, as it is if no such list can be read in time.
+//! A rejection is for good (400, 403, 404, 405, 415), unlike a refusal (401, 429). It is returned at once, and no list is
+//! read for it. But a gateway may reject an order after it has placed it, and lists lag by up to W. A call that repeats
+//! the name would then place a second order while no list shows the first. So it waits for a valid list that began W after
+//! the rejection or later. Whether the order has other terms by then does not matter: the name stands for one order. A
+//! list of another session does not count unless it has shown orders of that one. A list that may show the order, in any
+//! form, gives the name back to it; a repeat is then in doubt, as it is if no such list can be read in time.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -31,7 +31,7 @@ use crate::{
 const AGAIN: Duration = Duration::from_secs(5);
 
 impl OrderProtocol {
-    /// Notes that the name of an intent was refused for good.
+    /// Notes that an intent with a name was rejected.
     pub(crate) fn hold_repeats_of(&mut self, number: IntentNo) {
         let name = self.intents.get(&number).and_then(|intent| intent.name().cloned());
         let Some(name) = name else { return };
@@ -49,7 +49,7 @@ impl OrderProtocol {
         self.rejected.hold(number, name, until);
     }
 
-    /// Returns when orders of a key left that were refused for good, where a list must still confirm that: listed
+    /// Returns when orders of a key left that were rejected, where a list must still confirm that: listed
     /// orders are kept that could be theirs.
     pub(crate) fn unconfirmed_sends(&self, key: &Key) -> impl Iterator<Item = LogicalTime> {
         let refused = self.keys.get(key).into_iter().flat_map(KeyIntents::refused);
@@ -72,7 +72,7 @@ impl OrderProtocol {
         Some(again.map_or(due, |last| last.saturating_add(AGAIN)))
     }
 
-    /// Takes in what a valid list says of orders refused for good: it releases the repeats of those that it lacks, if it
+    /// Takes in what a valid list says of rejected orders: it releases the repeats of those that it lacks, if it
     /// would show them. The name of one that it may show stands for that order again, repeated yet or not.
     pub(crate) fn release(&mut self, start: ReadStart, out: &mut Vec<Effect>) {
         let lateness = self.settings.lateness;

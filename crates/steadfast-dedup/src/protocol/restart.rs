@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(protocol.verdict(intent), Verdict::NotPlaced, "there is no caller any more");
     }
 
-    /// Regression: it ended as refused for good, so that its name was sent again without a look at the list.
+    /// Regression: it ended as rejected, so that its name was sent again without a look at the list.
     #[test]
     fn o05_a_send_that_never_left_takes_no_refusal_back() {
         let mut protocol = OrderProtocol::new(Arc::new(Settings::default()), TradingDay::default());

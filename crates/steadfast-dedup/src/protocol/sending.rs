@@ -297,6 +297,6 @@ impl OrderProtocol {
 enum Voided {
     /// Not sent, or not executed.
     Unexecuted,
-    /// Refused for good.
+    /// Rejected.
     Refused,
 }

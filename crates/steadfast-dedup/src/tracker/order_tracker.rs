@@ -129,7 +129,7 @@ impl OrderTracker {
     /// its order has not left, and otherwise goes on without its caller. Every order in doubt is decided within the verification budget; new orders are still accepted. After a refusal
     /// (401, 429) the last read waits until its order cannot be late any more: two seconds after the lateness bound.
     /// If that read brings no list, [`RefusalUnconfirmed`](crate::OrderEvent::RefusalUnconfirmed) names the refusals
-    /// without confirmation. After a refusal for good it waits until the lateness bound has passed, and is repeated for
+    /// without confirmation. After a rejection it waits until the lateness bound has passed, and is repeated for
     /// 5 s if it brings no list. Orders of an earlier process stay in doubt if no request has shown the path to the list
     /// since.
     ///

@@ -439,7 +439,7 @@ async fn o05_an_order_behind_a_401_is_no_other_one_of_the_new_session() {
     rig.audit();
 }
 
-/// A refusal for good is returned at once, without a read. Lists that are read anyway show that it was untrue.
+/// A rejection is returned at once, without a read. Lists that are read anyway show that it was untrue.
 #[tokio::test(start_paused = true)]
 async fn o05_an_order_refused_for_good_and_placed_is_reported() {
     for status in [400, 403, 404, 405, 415] {

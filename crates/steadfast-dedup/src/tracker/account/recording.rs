@@ -69,7 +69,7 @@ impl Account {
         (in_doubt, replay.left)
     }
 
-    /// Opens an attempt, or refuses it: an intent that is in doubt is not sent.
+    /// Opens an attempt, or withholds it: an intent that is in doubt is not sent.
     ///
     /// With a journal it must be durable before it leaves.
     pub(crate) fn begin(self: &Arc<Self>, intent: IntentNo, session: Session) -> Option<Begun> {
@@ -116,7 +116,7 @@ impl Account {
     /// Returns how an order of an earlier process stands.
     pub(crate) fn recovered_now(&self, intent: IntentNo) -> Verdict {
         match self.verdict(intent) {
-            // A list has confirmed that the service did not execute it, or a repeat under its name was refused for good.
+            // A list has confirmed that the service did not execute it, or a repeat under its name was rejected.
             Verdict::NotPlaced if self.shared.look(|state| state.protocol.was_told_not_placed(intent)) => {
                 Verdict::NotPlaced
             }

@@ -45,7 +45,7 @@ impl State {
 }
 
 impl Account {
-    /// Refuses an order if the trading day cannot be trusted.
+    /// Withholds an order if the trading day cannot be trusted.
     ///
     /// Either the journal has a day that is more than one ahead of the service's clock, so that today's names and
     /// identifiers cannot be told from others; or the machine's clock and the service's disagree about the day, and

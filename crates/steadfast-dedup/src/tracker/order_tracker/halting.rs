@@ -17,7 +17,7 @@ impl OrderTracker {
     /// 3. Everything else goes on: cancels, reads, logins, and the search for orders in doubt. One that is found
     ///    absent is not sent again; it ends as [`Reason::NotObserved`](crate::Reason::NotObserved).
     ///
-    /// A change (`Endpoint::ModifyOrder`) is refused like an order: it can make an order larger, or marketable. To
+    /// A change (`Endpoint::ModifyOrder`) is withheld like an order: it can make an order larger, or marketable. To
     /// get out of a position, cancel the open orders, or resume.
     ///
     /// # Example
