@@ -47,12 +47,12 @@ impl Probe {
     }
 
     pub(crate) async fn without_token(&self) -> Result<Probed, BoxError> {
-        self.send(Transport::new().service::<Full<Bytes>>()?).await
+        self.send(Transport::new().to::<Full<Bytes>>(&self.base)?).await
     }
 
     /// Sends the token of `source`, and stores what the service says of it. A 403 shows that the token is known (§7).
     pub(crate) async fn with_token(&self, source: &TokenSource) -> Result<Result<Probed, BoxError>, Failed> {
-        let transport = Transport::new().service::<Full<Bytes>>().map_err(Failed::error)?;
+        let transport = Transport::new().to::<Full<Bytes>>(&self.base).map_err(Failed::error)?;
         let layer = AuthHeaderLayer::new(source.clone()).only_to(&self.base);
         let counted = layer.layer(transport);
         // Held for this request alone: a login that follows may take minutes.

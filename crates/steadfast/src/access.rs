@@ -141,7 +141,7 @@ impl Access {
                 kept(TokenSource::builder(api_key, Stored::new(identity))).build()
             }
             Kind::Totp { api_key, credentials, secret } => {
-                let over = transport.service().map_err(InvalidClient::Tls)?;
+                let over = transport.to(base).map_err(InvalidClient::Tls)?;
                 let login = IndividualLogin::totp(over, base, api_key.clone(), credentials, secret)
                     .map_err(InvalidClient::BaseUrl)?
                     .gate(gate);

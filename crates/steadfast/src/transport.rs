@@ -52,6 +52,9 @@ const MAX_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 /// HTTP/1.1 over rustls, with the public certificate authorities that Mozilla trusts. Redirects are never followed.
 /// HTTP/2 is not offered, because the guarantees for orders do not hold there: see [`HyperTransport`](crate::HyperTransport#http2).
 ///
+/// A [`Client`](crate::Client) sends over [`to`](Self::to) its base address. Below a [`Stack`](crate::Stack) of your own
+/// it is `stack.service(transport.to(&base)?)`.
+///
 /// # Lost answers
 ///
 /// A send that is given up, by a timeout, an error or dropping its future, ends its connection at once and abortively:

@@ -52,8 +52,8 @@ pub(super) async fn source(
     paste: bool,
     is_silent: bool,
 ) -> Result<TokenSource, Failed> {
-    let transport = Transport::new().service().map_err(Failed::error)?;
     let Account { base, api_key, client_id, .. } = &account;
+    let transport = Transport::new().to(base).map_err(Failed::error)?;
     let gate = LimiterGate::new(ZoneLimiter::preset(), base, LimitAccount::default());
     let builder = match flow {
         Flow::Totp => {

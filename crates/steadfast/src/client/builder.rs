@@ -179,7 +179,7 @@ impl ClientBuilder {
     ///
     /// [`InvalidClient`] naming the settings that contradict each other or cannot be used.
     pub fn build(self) -> Result<Client, InvalidClient> {
-        let transport = self.transport.service().map_err(InvalidClient::Tls)?;
+        let transport = self.transport.to(&self.base).map_err(InvalidClient::Tls)?;
         let described = self.transport.describe();
         self.build_with(transport, Some(described))
     }
@@ -188,7 +188,7 @@ impl ClientBuilder {
     ///
     /// Such a transport does not say when a connection ended ([`Fate::Lost`](crate::call::Fate::Lost) with
     /// `ended: None`), so a request that it gives up may still arrive. An order whose answer it loses is looked for and
-    /// never sent again. A [`HyperTransport`](crate::HyperTransport) made by [`Transport::service`] does say it, also below layers of
+    /// never sent again. The transports of [`Transport::to`] and [`Transport::service`] do say it, also below layers of
     /// the caller's own.
     ///
     /// # Errors

@@ -24,7 +24,10 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, rustls};
 use tower::ServiceExt;
 
-use crate::connecting::proxy;
+use crate::{
+    both::{Sender, both},
+    connecting::proxy,
+};
 
 /// Ends every connection at its first request, a `GET` after an answer.
 async fn end_at_once(mut stream: impl AsyncRead + AsyncWrite + Unpin, heard: &Mutex<Vec<u8>>) {
@@ -91,6 +94,14 @@ impl Server {
         Request::get(address).body(Full::default()).unwrap()
     }
 
+    fn base(&self, scheme: &str) -> String {
+        format!("{scheme}://localhost:{}/v2", self.port)
+    }
+
+    fn both(&self, scheme: &str) -> [(&'static str, Sender); 2] {
+        both(&self.transport(), &self.base(scheme))
+    }
+
     fn transport(&self) -> Transport {
         Transport::new().root_certificates(self.pem.as_bytes()).unwrap()
     }
@@ -104,22 +115,28 @@ fn fate(error: &BoxError) -> Fate {
 async fn o01_a_transport_says_when_a_lost_send_ended() {
     for (tls, scheme) in [(false, "http"), (true, "https")] {
         let server = Server::start(tls, Duration::ZERO).await;
-        let begun = Instant::now();
-        let sent = server.transport().service().unwrap().oneshot(server.order(scheme)).await;
-        let Fate::Lost { ended: Some(ended) } = fate(&sent.map(drop).unwrap_err()) else {
-            panic!("{scheme}")
-        };
-        assert!(begun.into_std() < ended && ended <= Instant::now().into_std(), "{scheme}");
+        for (over, transport) in server.both(scheme) {
+            let begun = Instant::now();
+            let sent = transport.oneshot(server.order(scheme)).await;
+            let Fate::Lost { ended: Some(ended) } = fate(&sent.map(drop).unwrap_err()) else {
+                panic!("{over}: {scheme}")
+            };
+            assert!(begun.into_std() < ended && ended <= Instant::now().into_std(), "{over}: {scheme}");
+        }
     }
 }
 
 #[tokio::test]
 async fn o01_nobody_says_so_who_cannot_know() {
     let tls = Server::start(true, Duration::ZERO).await;
-    let (address, _) = proxy().await;
-    let proxied = tls.transport().proxy(format!("http://{address}").parse().unwrap());
-    let sent = proxied.service().unwrap().oneshot(tls.order("https")).await;
-    assert_eq!(fate(&sent.map(drop).unwrap_err()), Fate::Lost { ended: None }, "through a proxy");
+    for nth in 0..2 {
+        let (address, _) = proxy().await;
+        let proxied = tls.transport().proxy(format!("http://{address}").parse().unwrap());
+        let (over, transport) = &both(&proxied, &tls.base("https"))[nth];
+        let sent = transport.clone().oneshot(tls.order("https")).await;
+        let fate = fate(&sent.map(drop).unwrap_err());
+        assert_eq!(fate, Fate::Lost { ended: None }, "{over}, through a proxy");
+    }
 
     let plain = Server::start(false, Duration::ZERO).await;
     let executor = hyper_util::rt::TokioExecutor::new();
@@ -133,8 +150,14 @@ async fn o01_nobody_says_so_who_cannot_know() {
 
 #[tokio::test]
 async fn o01_a_finished_exchange_keeps_its_connection() {
-    let server = Server::start(false, Duration::ZERO).await;
-    let transport = server.transport().service().unwrap();
+    for nth in 0..2 {
+        let server = Server::start(false, Duration::ZERO).await;
+        let [one, other] = server.both("http");
+        a_finished_exchange_keeps_its_connection(&server, if nth == 0 { one.1 } else { other.1 }).await;
+    }
+}
+
+async fn a_finished_exchange_keeps_its_connection(server: &Server, transport: Sender) {
     let mut stamps = Vec::new();
     for _ in 0..3 {
         let (mut request, stamp) = (server.list(), SendStamp::new());
@@ -157,16 +180,17 @@ async fn o01_a_finished_exchange_keeps_its_connection() {
 #[tokio::test]
 async fn o01_a_send_that_is_given_up_before_it_began_never_begins() {
     let server = Server::start(true, Duration::from_millis(300)).await;
-    let (mut order, stamp) = (server.order("https"), SendStamp::new());
-    Call::of_mut(order.extensions_mut()).set_send(stamp.clone());
-    let transport = server.transport().service().unwrap();
-    let send = tokio::spawn(transport.oneshot(order));
-    sleep(Duration::from_millis(50)).await;
-    assert_eq!((stamp.began(), stamp.abort()), (None, None));
-    send.await.unwrap().map(drop).unwrap_err();
-    sleep(Duration::from_millis(100)).await;
-    let heard = server.heard.lock().unwrap();
-    assert!(!String::from_utf8_lossy(&heard).contains("symId"), "{heard:?}");
+    for (over, transport) in server.both("https") {
+        let (mut order, stamp) = (server.order("https"), SendStamp::new());
+        Call::of_mut(order.extensions_mut()).set_send(stamp.clone());
+        let send = tokio::spawn(transport.oneshot(order));
+        sleep(Duration::from_millis(50)).await;
+        assert_eq!((stamp.began(), stamp.abort()), (None, None), "{over}");
+        send.await.unwrap().map(drop).unwrap_err();
+        sleep(Duration::from_millis(100)).await;
+        let heard = server.heard.lock().unwrap();
+        assert!(!String::from_utf8_lossy(&heard).contains("symId"), "{over}: {heard:?}");
+    }
 }
 
 // A hedge or a repeat between the stack and the transport: the evidence could not say which of the two has left.
@@ -174,7 +198,7 @@ async fn o01_a_send_that_is_given_up_before_it_began_never_begins() {
 async fn clone_of_a_send_is_not_sent_and_counts_as_lost() {
     let server = Server::start(false, Duration::ZERO).await;
     let reqwest = ReqwestTransport::new(reqwest::Client::builder().no_proxy()).unwrap();
-    let transport = server.transport().service().unwrap();
+    let [_, (_, transport)] = server.both("http");
     let mut order = server.order("http");
     Call::of_mut(order.extensions_mut()).set_send(SendStamp::new());
     let clones = [order.clone(), order.clone()];

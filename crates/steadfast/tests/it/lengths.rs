@@ -18,6 +18,8 @@ use tokio::{
 };
 use tower::{Service, ServiceExt};
 
+use crate::both::both;
+
 const BOTH: &str = "content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
 const CHUNKED: &str = "transfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
 
@@ -79,22 +81,26 @@ fn assert_unknown(error: &BoxError) {
 
 #[tokio::test]
 async fn an_answer_with_two_lengths_is_unknown_and_its_connection_is_not_used_again() {
-    let (base, connections) = server(BOTH).await;
-    let transport = Transport::new().service().unwrap();
-    for (sent, request) in requests(&base).into_iter().chain(requests(&base)).enumerate() {
-        assert_unknown(&send(transport.clone(), request).await.unwrap_err());
-        assert_eq!(connections.load(Ordering::SeqCst), sent + 1);
+    for nth in 0..2 {
+        let (base, connections) = server(BOTH).await;
+        let (over, transport) = &both(&Transport::new(), &base)[nth];
+        for (sent, request) in requests(&base).into_iter().chain(requests(&base)).enumerate() {
+            assert_unknown(&send(transport.clone(), request).await.unwrap_err());
+            assert_eq!(connections.load(Ordering::SeqCst), sent + 1, "{over}");
+        }
     }
 }
 
 #[tokio::test]
 async fn a_chunked_answer_is_believed_and_its_connection_is_used_again() {
-    let (base, connections) = server(CHUNKED).await;
-    let transport = Transport::new().service().unwrap();
-    for request in requests(&base) {
-        assert_eq!(send(transport.clone(), request).await.unwrap(), "hello");
+    for nth in 0..2 {
+        let (base, connections) = server(CHUNKED).await;
+        let (over, transport) = &both(&Transport::new(), &base)[nth];
+        for request in requests(&base) {
+            assert_eq!(send(transport.clone(), request).await.unwrap(), "hello", "{over}");
+        }
+        assert_eq!(connections.load(Ordering::SeqCst), 1, "{over}");
     }
-    assert_eq!(connections.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]

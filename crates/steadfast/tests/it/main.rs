@@ -7,6 +7,7 @@ mod answering;
 mod answers;
 mod asked_again;
 mod bad_input;
+mod both;
 mod client;
 mod connecting;
 mod deadlines;

@@ -11,6 +11,7 @@ use tokio::net::TcpListener;
 use tower::ServiceExt as _;
 
 use crate::{
+    both::both,
     connecting::{answering, proxy, serve_tls},
     served::serve,
     world::{order, script},
@@ -50,11 +51,13 @@ async fn x02_clear_text_does_not_go_through_a_proxy() {
         let client = Client::builder(base.parse().unwrap(), access).transport(transport.clone()).build();
         assert!(matches!(client, Err(InvalidClient::ClearTextThroughProxy)), "{base}: {client:?}");
         // A hand-made stack does not send it either.
-        let request = http::Request::get(format!("{base}/api/oms/orders"))
-            .header("authorization", "the-access-token")
-            .body(http_body_util::Full::<bytes::Bytes>::default());
-        let error = transport.service().unwrap().oneshot(request.unwrap()).await.map(drop).unwrap_err();
-        assert_eq!(Failure::outcome_of(&*error), Outcome::NotSent, "{base}: {error:?}");
+        for (over, transport) in both(&transport, base) {
+            let request = http::Request::get(format!("{base}/api/oms/orders"))
+                .header("authorization", "the-access-token")
+                .body(http_body_util::Full::<bytes::Bytes>::default());
+            let error = transport.oneshot(request.unwrap()).await.map(drop).unwrap_err();
+            assert_eq!(Failure::outcome_of(&*error), Outcome::NotSent, "{over}: {base}: {error:?}");
+        }
     }
     assert_eq!(heard.lock().unwrap().len(), 0, "the proxy is told nothing");
 }

@@ -7,11 +7,8 @@ use std::{
 
 use bytes::Bytes;
 use http::Uri;
-use hyper_util::{
-    client::legacy::Client,
-    rt::{TokioExecutor, TokioIo, TokioTimer},
-};
-use steadfast::{BoxError, HyperTransport, Line as Ended};
+use hyper_util::rt::TokioIo;
+use steadfast::{BaseUrl, BoxError, HostTransport, Line as Ended};
 use steadfast_sandbox::Sandbox;
 
 use crate::sim::wire::{SimIo, pair};
@@ -21,20 +18,13 @@ use crate::sim::wire::{SimIo, pair};
 pub(crate) struct Line(Sandbox);
 
 impl Line {
-    /// Returns the transport of a stack, or of a login, whose connections end at `sandbox`. Its limits are those of
-    /// `Transport`.
-    pub(crate) fn transport<B>(sandbox: &Sandbox) -> HyperTransport<Self, B>
+    /// Returns the transport of a stack, or of a login, whose connections end at `sandbox`.
+    pub(crate) fn transport<B>(sandbox: &Sandbox, base: &BaseUrl) -> HostTransport<B>
     where
-        B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .timer(TokioTimer::new())
-            .http1_max_headers(100)
-            .http1_max_buf_size(128 * 1024)
-            .build(Self(sandbox.clone()));
-        HyperTransport::new(client)
+        HostTransport::over(base, Self(sandbox.clone()))
     }
 }
 

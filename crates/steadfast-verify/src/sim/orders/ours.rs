@@ -85,9 +85,10 @@ impl Ours {
         clock: &WallClock,
     ) -> Result<Self, BoxError> {
         let Choices { medium, axes, .. } = choices;
+        let base = sandbox.credentials().base_url.parse()?;
         Self::build(sandbox, choices, clock, wire.clone(), |stack| match medium {
             Medium::Direct => around(stack, wire.clone()),
-            Medium::Pipe => around(stack, Pipe::transport(wire, axes)),
+            Medium::Pipe => around(stack, Pipe::transport(wire, &base, axes)),
         })
     }
 
@@ -97,8 +98,9 @@ impl Ours {
         choices: Choices,
         clock: &WallClock,
     ) -> Result<Self, BoxError> {
-        Self::build(sandbox, choices, clock, Line::transport(sandbox), |stack| {
-            around(stack, Line::transport(sandbox))
+        let base = sandbox.credentials().base_url.parse()?;
+        Self::build(sandbox, choices, clock, Line::transport(sandbox, &base), |stack| {
+            around(stack, Line::transport(sandbox, &base))
         })
     }
 

@@ -18,11 +18,8 @@ use std::{
 
 use http::{Request, Uri};
 use hyper::body::Incoming;
-use hyper_util::{
-    client::legacy::Client,
-    rt::{TokioExecutor, TokioIo, TokioTimer},
-};
-use steadfast::{HyperTransport, Line, RequestBody};
+use hyper_util::rt::TokioIo;
+use steadfast::{BaseUrl, HostTransport, Line, RequestBody};
 use steadfast_sandbox::{
     PeerIp,
     wire::{Answer, serve_patiently},
@@ -52,14 +49,14 @@ pub(crate) struct Pipe {
 
 impl Pipe {
     /// Returns the transport of a stack whose connections end behind `wire`.
-    pub(crate) fn transport(wire: &Wire, axes: Axes) -> Witness<HyperTransport<Self, Sent<RequestBody>>> {
+    pub(crate) fn transport(
+        wire: &Wire,
+        base: &BaseUrl,
+        axes: Axes,
+    ) -> Witness<HostTransport<Sent<RequestBody>>> {
         let fates = Arc::new(Fates::of(wire.chooser(), axes));
         let pipe = Self { wire: wire.clone(), fates, opened: Arc::default() };
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .timer(TokioTimer::new())
-            .build(pipe);
-        Witness::new(HyperTransport::new(client), wire.clone())
+        Witness::new(HostTransport::over(base, pipe), wire.clone())
     }
 
     fn open(&self) -> io::Result<Line<TokioIo<SimIo>>> {
