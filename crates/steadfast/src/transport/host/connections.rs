@@ -63,7 +63,7 @@ impl<B: Send + 'static> Connections<B> {
                     choice => {
                         // Under the same lock, so that a connection that is given back meanwhile comes here.
                         let (waiter, answer) = oneshot::channel();
-                        state.pool.wait(waiter);
+                        state.pool.wait(waiter, need);
                         (choice, answer)
                     }
                 }

@@ -37,13 +37,15 @@ pub(super) enum Choice<C> {
 
 /// Decides which connection carries a send. It opens and closes none, and has no clock.
 ///
-/// A new connection, or one that is given back, goes to the send that waits longest; without any it stays here.
+/// A new connection, or one that is given back, goes to the urgent send that waits longest, then to the other one that
+/// does; without any it stays here.
 #[derive(Debug)]
 pub(super) struct Pool<C, W> {
     limits: Limits,
     /// Unused connections with the time of their last use, the longest unused first.
     idle: VecDeque<(C, Instant)>,
-    waiting: VecDeque<W>,
+    /// The sends that wait, urgent ones first.
+    waiting: [VecDeque<W>; 2],
     dialing: usize,
     /// Connections that exist or are being made.
     open: usize,
@@ -51,7 +53,7 @@ pub(super) struct Pool<C, W> {
 
 impl<C, W> Pool<C, W> {
     pub(super) fn new(limits: Limits) -> Self {
-        Self { limits, idle: VecDeque::new(), waiting: VecDeque::new(), dialing: 0, open: 0 }
+        Self { limits, idle: VecDeque::new(), waiting: Default::default(), dialing: 0, open: 0 }
     }
 
     /// Returns the connection for a send, or what it has to wait for.
@@ -79,8 +81,16 @@ impl<C, W> Pool<C, W> {
     }
 
     /// Adds a send that waits for a connection.
-    pub(super) fn wait(&mut self, send: W) {
-        self.waiting.push_back(send);
+    pub(super) fn wait(&mut self, send: W, need: Need) {
+        self.waiting[usize::from(!need.is_urgent)].push_back(send);
+    }
+
+    fn next_waiting(&mut self) -> Option<W> {
+        self.waiting.iter_mut().find_map(VecDeque::pop_front)
+    }
+
+    fn lacks_connections(&self) -> bool {
+        self.waiting.iter().map(VecDeque::len).sum::<usize>() > self.dialing
     }
 
     /// Notes that a dialled connection was made, or was not.
@@ -90,7 +100,7 @@ impl<C, W> Pool<C, W> {
 
     /// Takes a connection that is ready for the next send. Returns it with the send that is to have it.
     pub(super) fn give(&mut self, connection: C, now: Instant) -> Option<(W, C)> {
-        match self.waiting.pop_front() {
+        match self.next_waiting() {
             Some(send) => Some((send, connection)),
             None => {
                 self.idle.push_back((connection, now));
@@ -101,7 +111,7 @@ impl<C, W> Pool<C, W> {
 
     /// Returns the send to be told that a dialled connection was not made. None if enough others are being made.
     pub(super) fn refuse(&mut self) -> Option<W> {
-        if self.waiting.len() > self.dialing { self.waiting.pop_front() } else { None }
+        if self.lacks_connections() { self.next_waiting() } else { None }
     }
 
     /// Notes the end of a connection, or of the attempt to make one. Unused ones that ended are removed.
@@ -112,7 +122,7 @@ impl<C, W> Pool<C, W> {
 
     /// Returns true if a connection has to be made for a send that waits.
     pub(super) fn needs_another(&mut self) -> bool {
-        let needs = self.waiting.len() > self.dialing && self.open < self.limits.connections.get();
+        let needs = self.lacks_connections() && self.open < self.limits.connections.get();
         if needs {
             self.dial();
         }

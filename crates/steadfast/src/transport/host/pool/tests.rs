@@ -58,6 +58,8 @@ struct World {
     in_use: Vec<u32>,
     dialing: usize,
     waiting: usize,
+    /// Of these, the urgent ones.
+    urgent: usize,
     /// Connections beyond the bound, which only urgent sends may cause.
     beyond: usize,
 }
@@ -72,6 +74,7 @@ impl World {
             in_use: Vec::new(),
             dialing: 0,
             waiting: 0,
+            urgent: 0,
             beyond: 0,
         }
     }
@@ -104,14 +107,17 @@ impl World {
                 assert!(self.unused.is_empty(), "waits beside an unused connection");
             }
         }
-        self.pool.wait(need);
+        self.pool.wait(need, need);
         self.waiting += 1;
+        self.urgent += usize::from(need.is_urgent);
     }
 
     fn give(&mut self, connection: u32) {
         match self.pool.give(connection, self.now) {
-            Some((_, same)) => {
+            Some((need, same)) => {
                 assert_eq!(same, connection);
+                assert!(need.is_urgent || self.urgent == 0, "a read goes before a cancel");
+                self.urgent -= usize::from(need.is_urgent);
                 self.waiting -= 1;
                 self.in_use.push(connection);
             }
@@ -150,7 +156,8 @@ impl World {
                 self.pool.ended(|_| true);
                 self.beyond = self.beyond.saturating_sub(1);
                 self.pool.dialed();
-                if self.pool.refuse().is_some() {
+                if let Some(need) = self.pool.refuse() {
+                    self.urgent -= usize::from(need.is_urgent);
                     self.waiting -= 1;
                 }
                 self.make_others();
