@@ -1,7 +1,20 @@
 //! The rules about orders, as a pure state machine: no clock, no lock, no task and no input or output.
 //!
 //! [`order_protocol::OrderProtocol`] takes one event after another. Every other file has one subject: a kind of state,
-//! or the rules for one question.
+//! or the rules for one question. To read them in order:
+//!
+//! 1. In and out: [`event`], [`effect`], [`order_event`], [`resolution`]; [`order_protocol`] hands each event to its rule.
+//! 2. The state, each part with its owner: [`intents`] with [`intent`], [`phase`], [`attempt`] and [`doubt`]; [`keys`];
+//!    [`listed_orders`]; [`reads`]; [`watches`]; [`rejected_names`]; [`sessions`]; [`fidelity`]; [`timeline`].
+//! 3. A send and its answer: [`sending`]; what may leave: [`query`]; orders one after the other: [`serialize`].
+//! 4. A list: [`reading`] takes it in; [`matcher`] and [`candidates`] say which orders it can show; then [`claim`] or
+//!    [`absence`] draws the conclusion, and [`deciding`] ends an intent. [`planning`] and [`schedule`] say when the next
+//!    list is read.
+//! 5. Answers that need a list: 401 and 429 in [`refusal`], others in [`rejection`], wrong order ids in [`disbelief`] and
+//!    [`mismatch`].
+//! 6. After the end: [`late`], [`alike`] and [`held_back`] for orders that appear, [`manual`] for rulings, [`last_look`]
+//!    for a shutdown.
+//! 7. Sessions, days and processes that are over: [`bygone`], [`day_clock`], [`overnight`], [`restart`].
 
 pub(crate) mod absence;
 pub(crate) mod alike;
@@ -32,6 +45,7 @@ pub(crate) mod mismatch;
 pub(crate) mod order_event;
 pub(crate) mod order_protocol;
 pub(crate) mod overnight;
+pub(crate) mod phase;
 pub(crate) mod planning;
 pub(crate) mod query;
 pub(crate) mod read_fault;

@@ -1,4 +1,8 @@
 //! The shell around the protocol: its lock and those who wait for it, its clocks, and the task that reads the list.
+//!
+//! [`order_tracker`] is the public handle. It has an [`account`] for each name, which puts events into a
+//! [`shared_protocol`] and wakes the [`waiters`]. The [`poller`] reads the list while an account needs it. A [`ticket`]
+//! tells the guard which account and intent a request belongs to.
 
 pub(crate) mod account;
 pub(crate) mod asker;

@@ -16,9 +16,10 @@ use crate::{
         attempt::{Attempt, AttemptState, Never},
         effect::Effect,
         fidelity::ListFidelity,
-        intent::{Finding, Intent, Phase},
+        intent::Intent,
         order_event::OrderEvent,
         order_protocol::OrderProtocol,
+        phase::{Finding, Phase},
         resolution::Reason,
     },
 };

@@ -11,15 +11,9 @@ use std::time::Duration;
 use crate::{
     numbers::{IntentNo, Session},
     protocol::{
-        attempt::Attempt,
-        effect::Effect,
-        intent::{Finding, Intent},
-        listed_orders::session_list::SessionList,
-        order_event::OrderEvent,
-        order_protocol::OrderProtocol,
-        reads::ReadStart,
-        resolution::Reason,
-        schedule,
+        attempt::Attempt, effect::Effect, intent::Intent, listed_orders::session_list::SessionList,
+        order_event::OrderEvent, order_protocol::OrderProtocol, phase::Finding, reads::ReadStart,
+        resolution::Reason, schedule,
     },
     settings::policy::OrdersScope,
 };

@@ -6,10 +6,11 @@ use crate::{
     numbers::{IntentNo, TradingDay},
     protocol::{
         effect::Effect,
-        intent::{Finding, Intent},
+        intent::Intent,
         keys::{Ended, Overnight},
         order_event::OrderEvent,
         order_protocol::OrderProtocol,
+        phase::Finding,
         resolution::{Reason, Unresolved},
     },
 };

@@ -16,16 +16,8 @@ use steadfast_spec::{OrderType, Validity};
 use crate::{
     numbers::{AttemptNo, IntentNo, Session},
     protocol::{
-        effect::Effect,
-        event::Answer,
-        intent::{Finding, Intent},
-        key::Key,
-        listed_orders::fresh::Fresh,
-        matcher,
-        order_event::OrderEvent,
-        order_protocol::OrderProtocol,
-        reads::ReadStart,
-        schedule,
+        effect::Effect, event::Answer, intent::Intent, key::Key, listed_orders::fresh::Fresh, matcher,
+        order_event::OrderEvent, order_protocol::OrderProtocol, phase::Finding, reads::ReadStart, schedule,
     },
     settings::policy::ListShows,
 };

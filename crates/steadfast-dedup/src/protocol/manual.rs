@@ -6,9 +6,10 @@ use crate::{
     numbers::IntentNo,
     protocol::{
         effect::Effect,
-        intent::{Finding, Intent},
+        intent::Intent,
         order_event::OrderEvent,
         order_protocol::OrderProtocol,
+        phase::Finding,
         resolution::{Reason, Unresolved},
         ruling::{InvalidRuling, Ruling},
     },

@@ -11,14 +11,8 @@ use std::time::Duration;
 use crate::{
     numbers::{IntentNo, LogicalTime, TradingDay},
     protocol::{
-        effect::Effect,
-        intent::{Finding, Intent},
-        key::Key,
-        keys::KeyIntents,
-        listed_orders::fresh::Fresh,
-        matcher,
-        order_protocol::OrderProtocol,
-        reads::ReadStart,
+        effect::Effect, intent::Intent, key::Key, keys::KeyIntents, listed_orders::fresh::Fresh, matcher,
+        order_protocol::OrderProtocol, phase::Finding, reads::ReadStart,
     },
 };
 

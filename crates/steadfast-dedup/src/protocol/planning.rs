@@ -5,8 +5,9 @@ use std::time::Duration;
 use crate::{
     numbers::{LogicalTime, ReadNo},
     protocol::{
-        intent::{Finding, Intent},
+        intent::Intent,
         order_protocol::OrderProtocol,
+        phase::Finding,
         reads::{BaselineRead, Pace, Read},
         schedule,
         wake::{Purpose, Wake},

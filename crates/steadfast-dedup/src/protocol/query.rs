@@ -7,11 +7,12 @@ use crate::{
     numbers::{AttemptNo, IntentNo, Session, TradingDay},
     protocol::{
         attempt::AttemptState,
-        intent::{Finding, Intent, Phase},
+        intent::Intent,
         key::Key,
         listed_orders::session_list::SessionList,
         order_event::OrderEvent,
         order_protocol::OrderProtocol,
+        phase::{Finding, Phase},
         resolution::Verdict,
         tally::Tally,
         trace::Step,

@@ -10,7 +10,6 @@ use crate::{
         doubt::Fault,
         effect::Effect,
         fidelity::ListFidelity,
-        intent::Finding,
         key::Key,
         keys::KeyIntents,
         listed_orders::{
@@ -19,6 +18,7 @@ use crate::{
         matcher,
         order_event::OrderEvent,
         order_protocol::OrderProtocol,
+        phase::Finding,
         read_fault::ReadFault,
         reads::{ReadStart, Taken},
         wake::Purpose,

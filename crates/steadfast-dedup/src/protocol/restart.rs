@@ -14,9 +14,10 @@ use crate::{
     protocol::{
         attempt::{Attempt, AttemptState},
         effect::Effect,
-        intent::{Finding, Intent, Phase},
+        intent::Intent,
         listed_orders::lists::Source,
         order_protocol::OrderProtocol,
+        phase::{Finding, Phase},
         resolution::{Reason, Unresolved},
     },
 };

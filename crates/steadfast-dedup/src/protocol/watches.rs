@@ -5,7 +5,7 @@ use std::{
 
 use crate::{
     numbers::{IntentNo, Session},
-    protocol::intent::RefusalCheck,
+    protocol::phase::RefusalCheck,
 };
 
 /// The orders that may still appear after their end was told, and the reads that are due for them.

@@ -5,7 +5,7 @@ use crate::{
     numbers::{IntentNo, LogicalTime, Session},
     protocol::{
         attempt::AttemptState,
-        intent::{Finding, Phase},
+        phase::{Finding, Phase},
     },
 };
 

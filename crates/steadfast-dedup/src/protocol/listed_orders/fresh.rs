@@ -4,7 +4,7 @@ use steadfast_spec::OrderRecord;
 
 use crate::numbers::{LogicalTime, Session};
 
-/// A listed order that no intent owns yet.
+/// A listed order that an intent may still take: none owns it yet, or its owner is in dispute.
 #[derive(Clone, Debug)]
 pub(crate) struct Fresh {
     pub(crate) order_id: Arc<str>,
