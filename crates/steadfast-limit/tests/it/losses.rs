@@ -46,6 +46,42 @@ fn o01_how_late_a_request_may_arrive_is_a_setting() {
     assert_eq!(core.alarm(waiter), Some(core.now + 7 * S + HELD_SECOND));
 }
 
+/// Regression: requests were refused because those ahead were thought to wait for the slots of lost requests, although
+/// the slot that was left frees itself once a second.
+#[test]
+fn requests_ahead_take_turns_at_the_slots_that_no_lost_request_holds() {
+    let mut core = Core::of(per_second(ORDER, 3));
+    let lost = [core.granted(ORDER, Lane::Trading), core.granted(ORDER, Lane::Trading)];
+    for grant in lost {
+        core.lose(grant, core.now, Loss::GivenUp);
+    }
+    core.spend(ORDER, Lane::Trading, 1);
+    let (zones, start) = ([core.zone(ORDER)], core.now);
+    for ahead in 0..110 {
+        let earliest = core.limiter.earliest(&zones, Lane::Trading, core.now).unwrap();
+        let after = earliest - start;
+        assert_eq!(after, (ahead + 1) * HELD_SECOND, "behind {ahead}");
+        // A request is told the same.
+        let refusal = core.refused(ORDER, Lane::Trading, earliest - 1);
+        assert_eq!(refusal.zone(), Some(ORDER));
+        core.queued(ORDER, Lane::Trading);
+    }
+    // From then on three requests leave each second.
+    let later = |ahead: u64| {
+        let mut core = Core::of(per_second(ORDER, 3));
+        let lost = [core.granted(ORDER, Lane::Trading), core.granted(ORDER, Lane::Trading)];
+        for grant in lost {
+            core.lose(grant, core.now, Loss::GivenUp);
+        }
+        core.spend(ORDER, Lane::Trading, 1);
+        for _ in 0..ahead {
+            let _ = core.queued(ORDER, Lane::Trading);
+        }
+        core.limiter.earliest(&[core.zone(ORDER)], Lane::Trading, core.now).unwrap() - core.now
+    };
+    assert!(later(180) - later(150) < 12 * S, "{} {}", later(150), later(180));
+}
+
 #[test]
 fn a_cancel_is_held_back_for_the_window_only_unless_it_is_to_be() {
     for lane in [Lane::Critical, Lane::Verification] {

@@ -123,9 +123,14 @@ impl KeyState {
         let learned = self.learned(lane);
         let windows = rules.bounds.iter().enumerate().map(|(place, bound)| {
             let (_, ceiling) = rules.allows(place, lane, learned);
+            let held = stamps.held(now, bound.period);
+            // Requests ahead do not wait for the slots of lost requests as long as others free themselves.
+            if stamps.kth_latest(1).is_some_and(|latest| latest > now) {
+                let slots = slots(&stamps, held, busy, ceiling, bound.period, now);
+                return nth_turn(&slots, bound.period, u64::from(ahead));
+            }
             // A whole window's worth of requests ahead adds a whole window of waiting.
             let (rounds, ahead) = (ahead / ceiling, (ahead % ceiling) as usize);
-            let held = stamps.held(now, bound.period);
             let spent = held + busy + ahead;
             let frees = match (spent + 1).checked_sub(ceiling as usize) {
                 None | Some(0) => now,
@@ -249,4 +254,38 @@ fn bound_opens(
             paced::earliest(stamps.iter(), interval, burst.into(), busy.into()).map(|paced| paced.max(log))
         }
     }
+}
+
+/// Returns when each of the `ceiling` slots of a window is free: the spent ones a period after their stamps, those of
+/// `busy` requests a period from now.
+fn slots(
+    stamps: &Stamps<'_>,
+    held: usize,
+    busy: usize,
+    ceiling: u32,
+    period: Nanos,
+    now: Nanos,
+) -> Vec<Nanos> {
+    let all = ceiling as usize;
+    let lost = (1..=held.min(all)).filter_map(|k| stamps.kth_latest(k)).map(|stamp| stamp + period);
+    let mut free: Vec<Nanos> = lost.chain(std::iter::repeat_n(now + period, busy.min(all))).collect();
+    free.resize(free.len().max(all), now);
+    // If more is spent than fits, the latest ones stand in the way.
+    free.sort_unstable_by(|a, b| b.cmp(a));
+    free.truncate(all);
+    free
+}
+
+/// Returns when the request after `ahead` others has its turn, if each takes the first free slot and is answered at
+/// once: a slot is free again after a `period`.
+fn nth_turn(slots: &[Nanos], period: Nanos, ahead: u64) -> Nanos {
+    let turns_by = |at: Nanos| -> u64 {
+        slots.iter().filter_map(|free| at.checked_sub(*free)).map(|since| since / period + 1).sum()
+    };
+    let (mut before, mut by) = (0, slots.iter().copied().max().unwrap_or(0) + ahead * period);
+    while before < by {
+        let middle = before + (by - before) / 2;
+        if turns_by(middle) > ahead { by = middle } else { before = middle + 1 }
+    }
+    by
 }
