@@ -7,11 +7,12 @@ mod envelope;
 mod form;
 mod gateway_request;
 mod header;
+mod host_answer;
 mod journal;
 mod raw_answer;
 mod sym_id;
 
 pub use crate::{
-    envelope::envelope, form::form, gateway_request::gateway_request, header::header, journal::journal,
-    raw_answer::raw_answer, sym_id::sym_id,
+    envelope::envelope, form::form, gateway_request::gateway_request, header::header,
+    host_answer::host_answer, journal::journal, raw_answer::raw_answer, sym_id::sym_id,
 };

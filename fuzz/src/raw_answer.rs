@@ -1,21 +1,19 @@
 use std::{
     future::{Ready, ready},
     io,
-    pin::Pin,
     sync::{Arc, Mutex},
     task::{Context, Poll},
 };
 
 use http::Uri;
-use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::{
-    client::legacy::{
-        Client as HyperClient,
-        connect::{Connected, Connection},
-    },
+    client::legacy::Client as HyperClient,
     rt::{TokioExecutor, TokioIo, TokioTimer},
 };
-use steadfast::{Access, Client, ErrorKind, OrderRequest, OrderType, Product, Side, Validity, HyperTransport};
+use steadfast::{
+    Access, BaseUrl, Client, ErrorKind, HostTransport, HyperTransport, Line, OrderRequest, OrderType, Product, Side,
+    Validity,
+};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
 use tower::Service;
 
@@ -33,10 +31,13 @@ const EMPTY_LIST: &[u8] =
 /// answer.
 pub fn raw_answer(data: &[u8]) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-    runtime.expect("a runtime").block_on(place_one(data));
+    runtime.expect("a runtime").block_on(async {
+        place_one(data, true).await;
+        place_one(data, false).await;
+    });
 }
 
-async fn place_one(answer: &[u8]) {
+async fn place_one(answer: &[u8], over_hyper_util: bool) {
     let wire = Wire { answer: Arc::from(answer), posts: Arc::default() };
     let hyper = HyperClient::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
@@ -45,8 +46,13 @@ async fn place_one(answer: &[u8]) {
         .http1_max_buf_size(128 * 1024)
         .build(wire.clone());
     let access = Access::token("the-api-key", "the-access-token").expect("an access");
-    let base = "http://localhost/v2".parse().expect("a base");
-    let client = Client::builder(base, access).build_over(HyperTransport::new(hyper)).expect("a client");
+    let base: BaseUrl = "http://localhost/v2".parse().expect("a base");
+    let builder = Client::builder(base.clone(), access);
+    let client = if over_hyper_util {
+        builder.build_over(HyperTransport::new(hyper)).expect("a client")
+    } else {
+        builder.build_over(HostTransport::over(&base, wire.clone())).expect("a client")
+    };
     let placed = client.place_order(&order()).await;
     let posts = *wire.posts.lock().expect("nobody panics");
     let status = status(answer);
@@ -140,9 +146,9 @@ impl Wire {
 }
 
 impl Service<Uri> for Wire {
-    type Response = Pipe;
+    type Response = Line<TokioIo<DuplexStream>>;
     type Error = io::Error;
-    type Future = Ready<io::Result<Pipe>>;
+    type Future = Ready<io::Result<Self::Response>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
@@ -151,38 +157,7 @@ impl Service<Uri> for Wire {
     fn call(&mut self, _: Uri) -> Self::Future {
         let (near, far) = duplex(64 * 1024);
         tokio::spawn(self.clone().serve(far));
-        ready(Ok(Pipe(TokioIo::new(near))))
-    }
-}
-
-struct Pipe(TokioIo<DuplexStream>);
-
-impl Connection for Pipe {
-    fn connected(&self) -> Connected {
-        Connected::new()
-    }
-}
-
-impl Read for Pipe {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(cx, buffer)
-    }
-}
-
-impl Write for Pipe {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(cx)
+        // The end of a connection is not known: an order whose answer is lost is never sent again.
+        ready(Ok(Line::over(TokioIo::new(near), false)))
     }
 }

@@ -47,6 +47,11 @@ fn raw_answer_corpus_breaks_no_promise() {
 }
 
 #[test]
+fn host_answer_corpus_breaks_no_promise() {
+    replay("host_answer", steadfast_fuzz::host_answer);
+}
+
+#[test]
 fn header_corpus_breaks_no_promise() {
     replay("header", steadfast_fuzz::header);
 }
