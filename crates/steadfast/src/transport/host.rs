@@ -84,7 +84,8 @@ use super::{
 ///    given, and nothing followed it.
 /// 2. A service may close a connection that was unused for a while, at the moment at which a request leaves. Such a
 ///    request is in doubt. So an order, or another request that must not be sent twice, takes a connection that was
-///    unused for [2 s](crate::Transport::order_idle_timeout) at most, or a new one.
+///    unused for [2 s](crate::Transport::order_idle_timeout) at most, of which the kernel has heard nothing since, or a
+///    new one.
 /// 3. A request that was handed to a connection which had ended before a byte of it was written goes over another one,
 ///    with the same permit. It is not in doubt.
 /// 4. At [most](crate::Transport::max_connections) 256 connections are made. A request that finds all of them in use

@@ -1,5 +1,6 @@
 use std::{
-    fmt, io, mem,
+    fmt, io,
+    mem::{self, MaybeUninit},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, Waker},
@@ -13,6 +14,7 @@ use hyper_util::{
     rt::TokioIo,
 };
 use parking_lot::Mutex;
+use socket2::SockRef;
 use tokio::{net::TcpStream, time::Instant};
 
 type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
@@ -33,11 +35,14 @@ pub(crate) struct Cutter(Arc<dyn Cut>);
 
 trait Cut: fmt::Debug + Send + Sync {
     fn cut(&self) -> Option<Instant>;
+    fn has_unread(&self) -> bool;
 }
 
 #[derive(Debug)]
 struct Shared<S> {
     state: Mutex<State<S>>,
+    /// Returns true if the kernel holds bytes or the end of the stream.
+    has_unread: fn(&S) -> bool,
     /// True if closing makes the kernel drop unsent data, and the connection reaches the service without an
     /// intermediary.
     is_final: bool,
@@ -57,7 +62,10 @@ impl Line {
     /// Creates a line over `stream`; `is_direct` if no intermediary ends TCP.
     pub(super) fn new(stream: Stream, is_direct: bool) -> Self {
         let lingers = tcp(&stream).linger().is_ok_and(|linger| linger == Some(Duration::ZERO));
-        Self::over(stream, lingers && is_direct)
+        Self::watched(stream, lingers && is_direct, |stream| {
+            let unread = SockRef::from(tcp(stream)).peek(&mut [MaybeUninit::uninit()]);
+            !unread.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+        })
     }
 }
 
@@ -79,9 +87,16 @@ impl<S> Line<S> {
     where
         S: rt::Write,
     {
+        Self::watched(stream, is_final, |_| false)
+    }
+
+    fn watched(stream: S, is_final: bool, has_unread: fn(&S) -> bool) -> Self
+    where
+        S: rt::Write,
+    {
         let is_vectored = stream.is_write_vectored();
         let state = Mutex::new(State::Open { stream, waiting: None });
-        Self { shared: Arc::new(Shared { state, is_final }), is_vectored }
+        Self { shared: Arc::new(Shared { state, has_unread, is_final }), is_vectored }
     }
 
     /// Polls the stream, if it is still open.
@@ -118,12 +133,25 @@ impl Cutter {
     pub(crate) fn cut(&self) -> Option<Instant> {
         self.0.cut()
     }
+
+    /// Returns true if the line is closed, or the kernel holds something that was not read: bytes, or the other end's
+    /// close. Asks the kernel, because the runtime hears of both only when it looks next.
+    pub(crate) fn has_unread(&self) -> bool {
+        self.0.has_unread()
+    }
 }
 
 impl<S: fmt::Debug + Send> Cut for Shared<S> {
     fn cut(&self) -> Option<Instant> {
         let closed = self.close();
         self.is_final.then_some(closed)
+    }
+
+    fn has_unread(&self) -> bool {
+        match &*self.state.lock() {
+            State::Open { stream, .. } => (self.has_unread)(stream),
+            State::Closed(_) => true,
+        }
     }
 }
 

@@ -74,6 +74,11 @@ impl<B> Connection<B> {
     pub(super) fn is_usable(&self) -> bool {
         self.sender.is_ready() && !self.link.is_aborted.load(Ordering::Relaxed)
     }
+
+    /// Returns true if it can carry an order: the kernel, too, has heard nothing of the service since the last answer.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.is_usable() && !self.link.cutter.has_unread()
+    }
 }
 
 /// Moves the bytes of a connection until it ends.

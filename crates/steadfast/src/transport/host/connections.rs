@@ -51,13 +51,13 @@ impl<B: Send + 'static> Connections<B> {
             let (choice, answer) = {
                 let mut state = self.state.lock();
                 match state.pool.choose(Instant::now(), need) {
-                    Choice::Take(connection) if connection.is_usable() => {
+                    Choice::Take(connection) => {
                         drop(state);
-                        return Ok(Lease::new(connection, self.clone(), false));
-                    }
-                    Choice::Take(ended) => {
-                        drop(state);
-                        drop(ended);
+                        let is_fit =
+                            if need.is_order { connection.is_quiet() } else { connection.is_usable() };
+                        if is_fit {
+                            return Ok(Lease::new(connection, self.clone(), false));
+                        }
                         continue;
                     }
                     choice => {

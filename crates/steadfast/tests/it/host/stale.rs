@@ -49,6 +49,39 @@ async fn connection_that_the_service_closed_is_not_used_again() {
     assert_eq!(gateway.requests(), [1, 2]);
 }
 
+// The runtime hears of the close only when it looks next; the order must not leave before.
+#[tokio::test]
+async fn order_takes_no_connection_whose_close_only_the_kernel_has_heard() {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let gateway = Gateway::new(&format!("http://{}/v2", listener.local_addr().unwrap()), vec![vec![OK]]);
+    let (close, closing) = std::sync::mpsc::channel::<()>();
+    let (closed, has_closed) = std::sync::mpsc::channel::<()>();
+    let served = std::thread::spawn(move || {
+        for nth in 0..2 {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut head = [0; 1024];
+            let mut filled = 0;
+            while !head[..filled].ends_with(b"qty=1") {
+                filled += stream.read(&mut head[filled..]).unwrap();
+            }
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").unwrap();
+            if nth == 0 {
+                closing.recv().unwrap();
+                drop(stream);
+                closed.send(()).unwrap();
+            }
+        }
+    });
+    let transport = gateway.transport();
+    whole(&transport, gateway.order()).await.unwrap();
+    close.send(()).unwrap();
+    // Blocks the runtime, so that it cannot look.
+    has_closed.recv().unwrap();
+    whole(&transport, gateway.order()).await.unwrap();
+    served.join().unwrap();
+}
+
 // Handed to connections that had ended unnoticed, it was written to none of them.
 #[tokio::test(start_paused = true)]
 async fn order_over_connections_that_end_just_then_goes_over_a_new_one_and_is_not_in_doubt() {
