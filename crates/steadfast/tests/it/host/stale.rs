@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, atomic::Ordering},
     time::Duration,
 };
 
@@ -82,28 +82,32 @@ async fn order_takes_no_connection_whose_close_only_the_kernel_has_heard() {
     served.join().unwrap();
 }
 
-// Handed to connections that had ended unnoticed, it was written to none of them.
+// Handed to a connection that had ended unnoticed, it was not written to it.
 #[tokio::test(start_paused = true)]
-async fn order_over_connections_that_end_just_then_goes_over_a_new_one_and_is_not_in_doubt() {
-    let piped = piped(vec![vec![Step::Wait(MOMENT), OK]]);
-    let (one, two) = tokio::join!(
-        whole(&piped.transport, piped.gateway.order()),
-        whole(&piped.transport, piped.gateway.order())
-    );
-    one.and(two).unwrap();
-    let ended: Vec<_> = piped.serving.lock().unwrap().drain(..).collect();
-    ended.iter().for_each(JoinHandle::abort);
-    // The pipes end here, and nothing has looked at them when the order is handed over.
-    for end in ended {
-        end.await.unwrap_err();
-    }
-    let (order, stamp) = piped.gateway.stamped_order();
-    whole(&piped.transport, order).await.unwrap();
+async fn order_over_a_connection_that_ends_just_then_goes_over_a_new_one_and_is_not_in_doubt() {
+    let gateway = Gateway::new("http://localhost/v2", vec![vec![OK]]);
+    let far = Arc::<Mutex<Option<DuplexStream>>>::default();
+    let (held, later) = (far.clone(), gateway.clone());
+    let connector = service_fn(move |_: Uri| {
+        let (near, server) = duplex(64 * 1024);
+        match &mut *held.lock().unwrap() {
+            first @ None if later.connections() == 0 => *first = Some(server),
+            _ => drop(tokio::spawn(later.clone().serve(BufReader::new(server)))),
+        }
+        std::future::ready(Ok::<_, io::Error>(Line::over(TokioIo::new(near), true)))
+    });
+    let transport = HostTransport::over(&gateway.base, connector);
+    transport.prewarm().await.unwrap();
+    // Its end is here, and hyper's task has not looked at it when the order is handed over.
+    gateway.connections.fetch_add(1, Ordering::SeqCst);
+    drop(far.lock().unwrap().take());
+    let (order, stamp) = gateway.stamped_order();
+    whole(&transport, order).await.unwrap();
     assert!(stamp.began().is_some());
-    assert_eq!((piped.gateway.requests().len(), piped.gateway.requests()[2]), (3, 3));
+    assert_eq!(gateway.requests(), [2]);
     assert!(stamp.abort().is_some());
-    whole(&piped.transport, piped.gateway.read()).await.unwrap();
-    assert_eq!(piped.gateway.requests()[3], 4, "giving it up ends the connection that it left over");
+    whole(&transport, gateway.read()).await.unwrap();
+    assert_eq!(gateway.requests(), [2, 3], "giving it up ends the connection that it left over");
 }
 
 #[tokio::test(start_paused = true)]
