@@ -62,11 +62,14 @@ impl Kept {
     /// Returns the stored events, each once: every run tells of those that still hold. A last line cut by a crash is left
     /// out.
     pub(crate) fn read(&self) -> io::Result<Vec<Seen>> {
-        let file = match File::open(&self.0) {
-            Ok(file) => file,
+        match std::fs::metadata(&self.0) {
+            // Opening a pipe would wait for a writer, and no signal would end that.
+            Ok(found) if !found.is_file() => return Err(io::Error::other("it is no file")),
+            Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(error),
-        };
+        }
+        let file = File::open(&self.0)?;
         let lines: Vec<String> = BufReader::new(file).lines().collect::<io::Result<_>>()?;
         let mut events = Vec::with_capacity(lines.len());
         for (number, line) in lines.iter().enumerate() {
@@ -112,6 +115,16 @@ fn lock_of(journal: &Path) -> io::Result<Option<File>> {
 mod tests {
     use super::*;
     use crate::events::Told;
+
+    /// Regression: the command waited for a writer, and no signal ended it.
+    #[cfg(unix)]
+    #[test]
+    fn c09_a_pipe_in_place_of_the_events_is_refused_and_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = Kept::beside(&folder.path().join("o.journal"));
+        assert!(std::process::Command::new("mkfifo").arg(kept.path()).status().unwrap().success());
+        assert_eq!(kept.read().unwrap_err().to_string(), "it is no file");
+    }
 
     #[test]
     fn c03_what_was_kept_is_read_again_but_for_a_torn_end() {
