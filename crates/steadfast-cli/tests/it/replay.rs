@@ -183,7 +183,8 @@ async fn c03_in_order_a_row_waits_for_the_result_of_the_one_before() {
         );
         let args = [&["replay", file.path(), "--yes"], more].concat();
         let mut child = gateway.command(&args).spawn().unwrap();
-        while gateway.orders().is_empty() {
+        let begun = tokio::time::Instant::now();
+        while gateway.orders().len() < sent && begun.elapsed().as_secs() < 30 {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
