@@ -8,6 +8,7 @@ mod auth;
 mod client;
 mod clock;
 mod core_dump;
+mod dead_token;
 mod demo;
 mod doctor;
 mod events;

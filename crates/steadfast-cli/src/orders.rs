@@ -9,10 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use steadfast::{
-    Client,
-    dedup::{RecoveredOrder, Settings, journal::FileJournal},
-};
+use steadfast::dedup::{RecoveredOrder, Settings, journal::FileJournal};
 use tokio::sync::broadcast::error::TryRecvError;
 
 use self::{
@@ -20,12 +17,12 @@ use self::{
     row::{NOT_EXECUTED, Row, show},
 };
 use crate::{
-    account::{self, LOG_IN, keep_refusal},
+    account::{self, keep_refusal},
     client,
+    dead_token::refuse_dead_token,
     events::{Contradicted, Kept, Seen, Told},
     exit::{Failed, print_note},
     journal::{clearing, way_out, with_advice},
-    placement::Hindrance,
     sends::Sends,
     stdout,
 };
@@ -184,7 +181,8 @@ async fn verify(args: Verify) -> Result<(), Failed> {
         ));
     }
     if count > 0 {
-        refuse_dead_token(&client, count).await?;
+        let not_done = format!("orders in doubt, which were not looked for: {count}");
+        refuse_dead_token(&client, &not_done, "`steadfast orders verify`").await?;
     }
     let mut events = client.tracker().events();
     let orders = client.recover().await.map_err(Failed::unavailable)?;
@@ -206,24 +204,6 @@ async fn verify(args: Verify) -> Result<(), Failed> {
         }
     }
     print(&orders, &standing(&kept)?, &steps, &journal, json)
-}
-
-/// Refuses to search with a token that the service refuses for good: each list would be refused, until the time for the
-/// search is over.
-async fn refuse_dead_token(client: &Client, count: usize) -> Result<(), Failed> {
-    let Err(error) = client.orders().await else { return Ok(()) };
-    let why = Hindrance::of(&error);
-    if !why.is_for_good() {
-        // The search tries again.
-        return Ok(());
-    }
-    keep_refusal(client.tokens()).await;
-    client.shutdown().await;
-    let told = format!("{error}: orders in doubt, which were not looked for: {count}");
-    Err(match why {
-        Hindrance::Latched => Failed::latched(format_args!("{told}; see `steadfast auth reset --help`")),
-        _ => Failed::login_needed(format_args!("{told}; {LOG_IN}, then `steadfast orders verify` again")),
-    })
 }
 
 fn print(

@@ -26,6 +26,7 @@ use super::{
     target::{self, Target},
 };
 use crate::{
+    dead_token::refuse_dead_token,
     events::{Kept, Seen},
     exit::{Failed, print_note},
     journal::beside,
@@ -106,6 +107,7 @@ pub(super) async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
                 journal.display()
             ));
         }
+        let to_send = plan.to_send;
         let plan = format!("{} (account {account}): {plan}", target.word());
         if must_ask {
             target::ask(&plan).await?;
@@ -113,6 +115,9 @@ pub(super) async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
             print_note(plan);
         }
         noted.iter().for_each(print_note);
+        if to_send > 0 {
+            refuse_dead_token(&service.client, "nothing was sent", "this run").await?;
+        }
     }
     let out = args.out.as_deref().map(OutFile::create).transpose()?;
     let before = known::sent_before(journal.as_deref())?;

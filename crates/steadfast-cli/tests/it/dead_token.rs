@@ -38,6 +38,20 @@ async fn c05_orders_verify_with_a_dead_token_says_log_in_and_searches_nothing() 
     assert_eq!(gateway.orders().len(), 1, "nothing is sent");
 }
 
+/// Regression: orders were sent, and one whose answer was lost was searched for 105 s with lists that were all refused.
+#[tokio::test]
+async fn c05_replay_with_a_dead_token_sends_nothing_and_says_log_in() {
+    let gateway = OwnGateway::with_answers(|_| (504, String::new()), |_| documented(401)).await;
+    let (file, begun) = (orders(3), Instant::now());
+    let run = timeout(Duration::from_secs(60), gateway.command(&["replay", file.path(), "--yes"]).output());
+    let output = run.await.expect("it searches").unwrap();
+    let (_, stderr) = said(&output);
+    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}: {stderr}", begun.elapsed());
+    assert!(stderr.contains(": nothing was sent; `steadfast login` "), "{stderr}");
+    assert_eq!(gateway.orders().len(), 0, "an order was sent");
+}
+
 /// Regression: it found nothing wrong and ended with 0, although it had tried no token.
 #[tokio::test]
 async fn c05_a_doctor_that_tried_no_token_does_not_end_well_and_says_so() {
