@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use steadfast::{
     Access, BaseUrl, Client, InvalidClient, Paths,
-    dedup::{OrderTracker, Settings, journal::FileJournal},
+    dedup::{OrderTracker, ResendPolicy, Settings, journal::FileJournal},
     limit::{self, ColdStart, InvalidLimiter, ZoneLimiter},
 };
 
@@ -21,11 +21,16 @@ use crate::{
 /// Creates a client of an account, with the credentials of all verbs, and checks that the service answers.
 ///
 /// The sends of its orders are noted in `sends`, if it has a journal.
-pub(crate) async fn open(whose: Whose, journal: Option<PathBuf>, sends: &Sends) -> Result<Client, Failed> {
+pub(crate) async fn open(
+    whose: Whose,
+    journal: Option<PathBuf>,
+    resends: ResendPolicy,
+    sends: &Sends,
+) -> Result<Client, Failed> {
     let account = Account::read(whose).await?;
     let access = account.access().await?;
     let limits = Limits::of(&account).begin();
-    let client = create(account.base.clone(), access, journal, limits, sends)?;
+    let client = create(account.base.clone(), access, journal, limits, resends, sends)?;
     hide_tokens_of(client.tokens());
     reach(&account.base).await?;
     Ok(client)
@@ -38,11 +43,12 @@ pub(crate) fn create(
     access: Access,
     journal: Option<PathBuf>,
     limits: Option<ZoneLimiter>,
+    resends: ResendPolicy,
     sends: &Sends,
 ) -> Result<Client, Failed> {
     let account = limit::Account::new(base.to_string());
     // A run's record is of one trading day, and the next run goes by the machine's clock.
-    let safety = Settings::default().refuse_disputed_day(true);
+    let safety = Settings::default().refuse_disputed_day(true).resend(resends);
     let builder = Client::builder(base, access).paths(Paths::public()).account(account.clone());
     let builder = match journal {
         Some(path) => {

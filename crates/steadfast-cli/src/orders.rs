@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use steadfast::dedup::{RecoveredOrder, Settings, journal::FileJournal};
+use steadfast::dedup::{RecoveredOrder, ResendPolicy, Settings, journal::FileJournal};
 use tokio::sync::broadcast::error::TryRecvError;
 
 use self::{
@@ -163,7 +163,8 @@ async fn verify(args: Verify) -> Result<(), Failed> {
     if !journal.exists() {
         return Err(Failed::usage(format_args!("{}: no such file", journal.display())));
     }
-    let client = client::open(args.account, Some(journal.clone()), &Sends::default()).await?;
+    let client =
+        client::open(args.account, Some(journal.clone()), ResendPolicy::Never, &Sends::default()).await?;
     let steps = NextSteps::of(&journal, Settings::default().today()).after_a_look();
     let recovered = client.recovered().map_err(Failed::error)?;
     let count = recovered.iter().filter(|order| steps.may_be_listed(order)).count();

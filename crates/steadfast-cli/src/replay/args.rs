@@ -8,7 +8,8 @@ use crate::account;
 #[command(after_help = account::SECRETS)]
 pub(crate) struct Args {
     /// CSV with the header symId,qty,side,type,product,validity,limitPrice,trigPrice; - is standard input. Each run
-    /// sends the rows again that were refused or turned away before; what is placed or in doubt is not sent again.
+    /// sends the rows again that were refused or turned away before; what earlier runs have placed or left in doubt is not sent
+    /// again. Within a run, an order without a clear answer is looked for, and sent once more if two lists do not show it.
     pub(super) file: PathBuf,
     /// Place the orders with this service, for real. If absent, STEADFAST_BASE_URL names it; without either, the orders go
     /// to a sandbox of this command's own, and nothing real is placed.
@@ -39,9 +40,13 @@ pub(crate) struct Args {
     /// Print the counts as one JSON object.
     #[arg(long)]
     pub(super) json: bool,
-    /// Place orders once more that were looked for and are not there, at the risk that they are only late.
+    /// Place orders of earlier runs once more that were looked for and are not there, at the risk that they are only late.
     #[arg(long)]
     pub(super) resend_absent: bool,
+    /// Send no order a second time within this run either. Without it one is sent again that no list shows 15 s after it
+    /// could last arrive; it exists twice if the service lists it later than that.
+    #[arg(long, conflicts_with_all = ["check", "resend_absent"])]
+    pub(super) never_resend: bool,
     /// Send a row only when the one before has its result. Without it rows are sent side by side, as the quota allows, and a
     /// later one may be executed before an earlier one.
     #[arg(long)]

@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use secrecy::ExposeSecret;
-use steadfast::{Access, Client};
+use steadfast::{Access, Client, dedup::ResendPolicy};
 
 use super::target::Target;
 use crate::{account::Whose, arena::Arena, client, exit::Failed, secret::find, sends::Sends};
@@ -23,22 +23,26 @@ impl Service {
         target: &Target,
         store: Option<PathBuf>,
         journal: Option<PathBuf>,
+        never_resend: bool,
     ) -> Result<Self, Failed> {
+        let resends = if never_resend { ResendPolicy::Never } else { ResendPolicy::AtMost(1) };
         let sends = Sends::default();
-        let Target::Service { base, .. } = target else { return Self::sandbox(journal, sends).await };
+        let Target::Service { base, .. } = target else {
+            return Self::sandbox(journal, resends, sends).await;
+        };
         let user = find("CLIENT_ID").await?.map(|user| user.expose_secret().to_owned());
         let whose = Whose { base_url: base.clone(), store };
-        let client = client::open(whose, journal, &sends).await?;
+        let client = client::open(whose, journal, resends, &sends).await?;
         Ok(Self { client, sends, user, arena: None })
     }
 
-    async fn sandbox(journal: Option<PathBuf>, sends: Sends) -> Result<Self, Failed> {
+    async fn sandbox(journal: Option<PathBuf>, resends: ResendPolicy, sends: Sends) -> Result<Self, Failed> {
         let sandbox = steadfast_sandbox::Sandbox::builder().build().map_err(Failed::error)?;
         let arena = Arena::serve(sandbox).await?;
         let own = arena.credentials.clone();
         let access = Access::token(own.api_key, own.access_token).map_err(Failed::error)?;
         let base = own.base_url.parse().map_err(Failed::error)?;
-        let client = client::create(base, access, journal, None, &sends)?;
+        let client = client::create(base, access, journal, None, resends, &sends)?;
         Ok(Self { client, sends, user: None, arena: Some(arena) })
     }
 }

@@ -22,8 +22,8 @@ pub(crate) const STATUSES: [(&str, &str); 7] = [
     ),
     (
         "not observed",
-        "The order was sent, looked for beyond the lateness bound, and is not there. It is not sent again without \
-         `--resend-absent`.",
+        "The order was sent, perhaps twice, looked for beyond the lateness bound, and is not there. A later run does not send \
+         it again without `--resend-absent`.",
     ),
     (
         "unresolved",

@@ -193,6 +193,19 @@ async fn c03_in_order_a_row_waits_for_the_result_of_the_one_before() {
     }
 }
 
+#[tokio::test]
+async fn c03_never_resend_sends_an_absent_order_once_and_says_that_it_is_not_there() {
+    let gateway = OwnGateway::serve(|_| documented(504)).await;
+    let file = orders(1);
+    let output = gateway.command(&["replay", file.path(), "--yes", "--never-resend"]).output().await.unwrap();
+    let (stdout, stderr) = said(&output);
+    assert_eq!((output.status.code(), with(&stdout, "not observed")), (Some(6), 1), "{stdout}{stderr}");
+    assert_eq!(gateway.orders().len(), 1, "{stderr}");
+    // Both would be a contradiction.
+    let both = ["replay", file.path(), "--yes", "--never-resend", "--resend-absent"];
+    assert_eq!(gateway.command(&both).output().await.unwrap().status.code(), Some(2));
+}
+
 /// Returns the number of rows with a status.
 fn with(results: &str, status: &str) -> usize {
     results.lines().filter(|row| row.split(',').nth(1) == Some(status)).count()
