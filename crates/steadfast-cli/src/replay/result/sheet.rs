@@ -83,3 +83,18 @@ impl<W: Write> Sheet<W> {
         if self.is_rehearsal { format!("REHEARSAL: {msg}").into() } else { msg.into() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c09_the_last_result_of_a_row_is_its_end() {
+        let mut sheet = Sheet::new(Vec::new(), false).unwrap();
+        for (status, msg) in [("not sent", "halted"), ("unresolved", "budget")] {
+            sheet.end(&Record { line: Some(7), status, msg, ..Record::default() }).unwrap();
+        }
+        let ends: Vec<_> = sheet.ends().map(|end| (end.line, &*end.status, &*end.msg)).collect();
+        assert_eq!(ends, [(7, "unresolved", "budget")]);
+    }
+}
