@@ -34,7 +34,7 @@ use self::{
 };
 use super::{
     Line,
-    stamped_body::{StampedBody, sent_already},
+    stamped_body::{sent_already, stamped},
 };
 
 /// Sends requests to one host, over connections that it keeps.
@@ -193,16 +193,10 @@ where
         if let Err(error) = self.address.prepare(&mut request) {
             return refused::<B>(error);
         }
-        // Outer layers share the stamp of the request. Without one, this keeps its own.
-        let shared = Call::of(request.extensions()).send().cloned();
-        let is_polled = !request.body().is_end_stream();
-        let stamp = if is_polled { Some(shared.unwrap_or_default()) } else { shared };
-        if stamp.as_ref().is_some_and(|stamp| !stamp.take()) {
-            return Box::pin(async { Err(sent_already()) });
+        match stamped(request) {
+            Some((request, stamp)) => Box::pin(exchange(self.connections.clone(), request, stamp, need)),
+            None => Box::pin(async { Err(sent_already()) }),
         }
-        let stamp_of_body = stamp.clone().filter(|_| is_polled);
-        let request = request.map(|body| StampedBody::stamping(body, stamp_of_body));
-        Box::pin(exchange(self.connections.clone(), request, stamp, need))
     }
 }
 

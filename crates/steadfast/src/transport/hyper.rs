@@ -13,13 +13,13 @@ use hyper_util::client::legacy::{
     connect::{Connect, capture_connection},
 };
 use pin_project_lite::pin_project;
-use steadfast_call::{BoxError, Call, Failure, Fate};
+use steadfast_call::{BoxError, Failure, Fate};
 use tower_service::Service;
 
 use super::{
     ambiguous_length::{AMBIGUOUS_LENGTH, has_ambiguous_length},
     exchange::{Exchange, Sending},
-    stamped_body::{StampedBody, sent_already},
+    stamped_body::{StampedBody, sent_already, stamped},
 };
 
 /// Sends requests over a hyper client, with errors that say how far a request got.
@@ -126,15 +126,8 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> HyperFuture {
-        // Outer layers share the stamp of the request. Without one, this keeps its own.
-        let shared = Call::of(request.extensions()).send().cloned();
-        let is_polled = !request.body().is_end_stream();
-        let stamp = if is_polled { Some(shared.unwrap_or_default()) } else { shared };
-        if stamp.as_ref().is_some_and(|stamp| !stamp.take()) {
-            return HyperFuture { sent: None };
-        }
-        let stamp_of_body = stamp.clone().filter(|_| is_polled);
-        let mut request = request.map(|body| StampedBody::stamping(body, stamp_of_body));
+        let Some((mut request, stamp)) = stamped(request) else { return HyperFuture { sent: None } };
+        let is_polled = !http_body::Body::is_end_stream(request.body());
         let exchange = Arc::new(Exchange::new(capture_connection(&mut request)));
         if let Some(stamp) = &stamp {
             stamp.set_connection(exchange.clone());

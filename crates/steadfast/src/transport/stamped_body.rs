@@ -5,9 +5,10 @@ use std::{
     task::{Context, Poll},
 };
 
+use http::Request;
 use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
-use steadfast_call::{BoxError, Failure, Fate, ext};
+use steadfast_call::{BoxError, Call, Failure, Fate, ext};
 use tokio::time::Instant;
 
 pin_project! {
@@ -67,6 +68,21 @@ where
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
     }
+}
+
+/// Prepares a request for its send. Returns it with the stamp that the transport writes: the one that outer layers share,
+/// else one of its own if the request has content. `None` if another send has taken the stamp.
+pub(super) fn stamped<B: http_body::Body>(
+    request: Request<B>,
+) -> Option<(Request<StampedBody<B>>, Option<ext::SendStamp>)> {
+    let shared = Call::of(request.extensions()).send().cloned();
+    let is_polled = !request.body().is_end_stream();
+    let stamp = if is_polled { Some(shared.unwrap_or_default()) } else { shared };
+    if stamp.as_ref().is_some_and(|stamp| !stamp.take()) {
+        return None;
+    }
+    let stamp_of_body = stamp.clone().filter(|_| is_polled);
+    Some((request.map(|body| StampedBody::stamping(body, stamp_of_body)), stamp))
 }
 
 /// Returns the failure of a request whose stamp another send has taken: a clone, by a layer between the stack and the
