@@ -5,6 +5,7 @@ use crate::{
     numbers::{IntentNo, LogicalTime, Session},
     protocol::{
         attempt::AttemptState,
+        listed_orders::confirming::Unconfirmed,
         phase::{Finding, Phase},
     },
 };
@@ -137,8 +138,11 @@ impl World {
         }
         let intents = || self.protocol.all_intents();
         let ended = intents().all(|(_, intent)| intent.finding().is_some() || *intent.phase() == Phase::Idle);
-        let seen = (0..self.orders.len())
-            .all(|order| self.protocol.listed_orders().known(&order.to_string()).0 > LogicalTime(0));
+        // A report is held back while a list is to show an acknowledged order.
+        let listed = self.protocol.listed_orders();
+        let seen = (0..self.orders.len()).map(|order| order.to_string()).all(|order| {
+            listed.known(&order).0 > LogicalTime(0) && listed.unconfirmed(&order) != Some(Unconfirmed::Awaited)
+        });
         let served = self.served.iter().flatten().all(|served| *served != Served::Pending);
         if ended && seen && served && self.reads.is_empty() {
             // I10: listed orders are owned or flagged, except candidates that a caller was told of.
