@@ -67,6 +67,7 @@ mod record;
 mod scope;
 mod serialized;
 mod sym_id;
+mod tag;
 mod token;
 mod zone;
 
@@ -88,6 +89,7 @@ pub use crate::{
     record::{Code, FieldNames, OrderListReader, OrderRecord, UnreadableRecord, parse_order_list},
     scope::Scope,
     sym_id::{AssetClass, EmptySymId, OptionKind, SymId, SymIdShape},
+    tag::{CutTag, NoTag, ShownTag, Tag},
     token::{InvalidTokenRecord, TokenRecord},
     zone::{Window, Zone, ZoneSpec, zones},
 };

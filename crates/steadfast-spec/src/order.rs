@@ -131,6 +131,13 @@ impl OrderRequest {
             && self.sym_id.exchange().is_some_and(|exchange| !exchange.starts_with("BSE"))
     }
 
+    /// Returns the text of an extra field; names in another case count as the same.
+    #[must_use]
+    pub fn extra(&self, name: &str) -> Option<&str> {
+        let found = self.extra.iter().find(|(other, _)| other.trim().eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+
     /// Returns the order as the form of `POST /api/oms/place-order`.
     #[must_use]
     pub fn form(&self) -> Form {
@@ -489,7 +496,9 @@ mod tests {
                 .product(Product::Intraday)
                 .validity(Validity::Ioc)
         };
-        assert!(builder().extra("remarks", "a").build().unwrap().form().encode().ends_with("&remarks=a"));
+        let remarked = builder().extra("remarks", "a").build().unwrap();
+        assert!(remarked.form().encode().ends_with("&remarks=a"));
+        assert_eq!((remarked.extra("Remarks"), remarked.extra("other")), (Some("a"), None));
         assert_eq!(
             builder().extra("qty", "9").build().unwrap_err().to_string(),
             "qty cannot be given as an extra field"

@@ -43,6 +43,7 @@ pub struct FieldNames {
     pub trig_price: String,
     pub status: String,
     pub leg_type: String,
+    pub remarks: String,
 }
 
 impl Default for FieldNames {
@@ -60,6 +61,7 @@ impl Default for FieldNames {
             trig_price: name("trigPrice"),
             status: name("status"),
             leg_type: name("legType"),
+            remarks: name("remarks"),
         }
     }
 }
@@ -104,6 +106,10 @@ pub struct OrderRecord {
     /// The leg, if the record carries it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leg_type: Option<Code<LegType>>,
+    /// The text that the order was sent with as a remark, if the record carries it as a text. The specification shows
+    /// no such field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remarks: Option<String>,
 }
 
 impl OrderRecord {
@@ -186,6 +192,19 @@ mod tests {
             }
         };
         [parse_order_list(body, &names), pieces()]
+    }
+
+    #[test]
+    fn remarks_are_kept_as_a_text_and_never_make_a_list_unreadable() {
+        let shown = |value: &str| {
+            let body = format!(r#"{{"s":"ok","d":[{{"orderId":"a","remarks":{value}}}]}}"#);
+            both(body.as_bytes(), 1).map(|list| list.unwrap().remove(0).remarks)
+        };
+        let text = || Some("k3v9".to_owned());
+        assert_eq!(shown(r#""k3v9""#), [text(), text()]);
+        for value in ["null", r#""""#, "7", "{}", "[1]", "true"] {
+            assert_eq!(shown(value), [None, None], "{value}");
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use super::{Code, FieldNames, OrderRecord, UnreadableRecord};
 use crate::{envelope::order_id, parse_decimal};
 
-const FIELDS: usize = 11;
+const FIELDS: usize = 12;
 
 impl FieldNames {
     fn all(&self) -> [&str; FIELDS] {
@@ -27,6 +27,7 @@ impl FieldNames {
             trig_price,
             status,
             leg_type,
+            remarks,
         } = self;
         [
             order_id,
@@ -40,6 +41,7 @@ impl FieldNames {
             trig_price,
             status,
             leg_type,
+            remarks,
         ]
     }
 }
@@ -176,6 +178,8 @@ impl<'a> Record<'_, 'a> {
             trig_price: self.number(8)?,
             status: self.code(9)?,
             leg_type: self.code(10)?,
+            // No rule of the service rests on it, so that a value of another kind makes no record unreadable.
+            remarks: self.text(11).ok().flatten().map(Cow::into_owned),
         })
     }
 
@@ -267,6 +271,7 @@ mod tests {
             trig_price: number(&names.trig_price)?,
             status: code(text(&names.status)?),
             leg_type: code(text(&names.leg_type)?),
+            remarks: text(&names.remarks).ok().flatten(),
         })
     }
 

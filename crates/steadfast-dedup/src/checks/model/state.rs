@@ -141,7 +141,8 @@ impl World {
         // A report is held back while a list is to show an acknowledged order.
         let listed = self.protocol.listed_orders();
         let seen = (0..self.orders.len()).map(|order| order.to_string()).all(|order| {
-            listed.known(&order).0 > LogicalTime(0) && listed.unconfirmed(&order) != Some(Unconfirmed::Awaited)
+            listed.known(&order).0 > LogicalTime(0)
+                && listed.unconfirmed(&order) != Some(Unconfirmed::Awaited)
         });
         let served = self.served.iter().flatten().all(|served| *served != Served::Pending);
         if ended && seen && served && self.reads.is_empty() {
