@@ -59,6 +59,7 @@ mod envelope;
 mod error_table;
 mod form;
 mod obeyed;
+mod openapi;
 mod operation;
 mod order;
 mod order_change;
@@ -82,6 +83,7 @@ pub use crate::{
     error_table::{ERRORS, ErrorRow, Origin, is_documented, msg},
     form::{Form, MalformedForm},
     obeyed::is_obeyed,
+    openapi::OpenApi,
     operation::{InvalidOperation, Operation},
     order::{InvalidOrder, InvalidOrderReason, OrderRequest, OrderRequestBuilder},
     order_change::OrderChange,
