@@ -1,0 +1,130 @@
+//! Decides from the head of a request whether it may pass.
+//!
+//! Everything here is a function of bytes: no socket, no clock. A refused request never reaches the service. The order
+//! of the checks is fixed, so that a stranger learns as little as possible:
+//!
+//! 1. **Parse**: HTTP/1.1 in its strictest grammar. Each disagreement that two parsers could have about where a request
+//!    ends is refused: line ends without a carriage return, folded lines, a length given twice or beside a transfer
+//!    encoding.
+//! 2. **Host**: one of the listener's own names. A web page can point its name at this machine (DNS rebinding), and
+//!    then calls it by that name.
+//! 3. **Page**: no `Origin`, and no `Sec-Fetch-Site` but `none`. Orders are forms, which a page can post to any address
+//!    without asking.
+//! 4. **Token**: `Authorization: Bearer TOKEN`, or `Bearer ANYTHING:TOKEN` for clients that insist on the service's own
+//!    form. Compared in constant time.
+//! 5. **Path**: below `/v2`, in one spelling only, and within the token's scope.
+//! 6. **Headers**: the few that are passed on, and those that steer the proxy.
+
+mod caller;
+mod fields;
+mod head;
+mod refusal;
+mod target;
+
+use http::{HeaderMap, Method};
+use steadfast::{
+    call::{Lane, Routes},
+    spec::Endpoint,
+};
+
+pub use self::{
+    caller::{Hosts, InvalidToken, Scope, Tokens},
+    head::{Framing, HEAD_LIMIT, Head},
+    refusal::Refusal,
+};
+
+/// The version segment, below which all paths of the service lie (§1).
+const BASE: &str = "/v2";
+
+/// The checks of the listener for trading programs.
+#[derive(Clone, Debug)]
+pub struct Front {
+    hosts: Hosts,
+    tokens: Tokens,
+    routes: Routes,
+}
+
+/// A request that may pass. It holds everything that is used of the head; the head itself is not passed on.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Admitted {
+    /// The method.
+    pub method: Method,
+    /// The path below the base address.
+    pub path: String,
+    /// The query, without the question mark.
+    pub query: Option<String>,
+    /// The endpoint; `None` for a path that is not in the table.
+    pub endpoint: Option<Endpoint>,
+    /// What the caller's token allows.
+    pub scope: Scope,
+    /// The lane that the caller asks for.
+    pub lane: Option<Lane>,
+    /// The caller's own name for an order, from `Idempotency-Key`.
+    pub key: Option<String>,
+    /// True if the caller says that an order is not a repetition of an equal one, by `x-new-order: 1`.
+    pub is_new_order: bool,
+    /// The caller's name for the request, from `X-Request-Id`.
+    pub request_id: Option<String>,
+    /// The headers that are passed on.
+    pub headers: HeaderMap,
+    /// Where the body ends.
+    pub framing: Framing,
+}
+
+impl Front {
+    /// Admits callers that know one of `tokens` and name one of `hosts`. `routes` says which path needs which scope.
+    #[must_use]
+    pub fn new(hosts: Hosts, tokens: Tokens, routes: Routes) -> Self {
+        Self { hosts, tokens, routes }
+    }
+
+    /// Decides about a request by its whole head, with the empty line that ends it.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`], the first that applies. Its connection has to be closed, because where the next request begins is
+    /// not known.
+    pub fn admit(&self, head: &[u8]) -> Result<Admitted, Refusal> {
+        let head = Head::parse(head)?;
+        let framing = head.framing()?;
+        let granted = self.caller(&head)?;
+        let (path, query) = target::split(head.target())?;
+        let path = target::below_base(path)?;
+        let route = self.routes.find(head.method(), path);
+        let endpoint = route.and_then(|route| route.endpoint);
+        if granted < Scope::needed(endpoint, head.method()) {
+            return Err(Refusal::Scope);
+        }
+        let steering = fields::steering(&head)?;
+        let lane = match steering.lane {
+            // A poll that is called critical would hold up cancels.
+            Some(lane) if head.method() == Method::GET => Some(lane.max(Lane::Normal)),
+            Some(lane) if lane < Lane::Normal && granted < Scope::Trade => return Err(Refusal::Scope),
+            lane => lane,
+        };
+        Ok(Admitted {
+            method: head.method().clone(),
+            path: path.to_owned(),
+            query: query.map(str::to_owned),
+            endpoint,
+            scope: granted,
+            lane,
+            key: steering.key,
+            is_new_order: steering.is_new_order,
+            request_id: steering.request_id,
+            headers: fields::passed_on(&head)?,
+            framing,
+        })
+    }
+
+    /// Decides about the caller: host, page, token.
+    fn caller(&self, head: &Head<'_>) -> Result<Scope, Refusal> {
+        self.hosts.check(head)?;
+        caller::refuse_pages(head)?;
+        self.tokens.scope_of(head)
+    }
+}
+
+#[cfg(test)]
+mod tests;

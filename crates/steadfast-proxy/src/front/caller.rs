@@ -1,0 +1,159 @@
+use std::{error::Error, fmt, net::SocketAddr, sync::Arc};
+
+use http::Method;
+use secrecy::{ExposeSecret, SecretString};
+use steadfast::{
+    call::{Class, Lane},
+    spec::Endpoint,
+};
+use subtle::ConstantTimeEq;
+
+use super::{Head, Refusal};
+
+/// The names by which a listener may be called.
+#[derive(Clone, Debug)]
+pub struct Hosts(Arc<[String]>);
+
+impl Hosts {
+    /// Allows calls to these addresses, and to this machine by its local names at one of their ports.
+    pub fn of(addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
+        let mut hosts = Vec::new();
+        for address in addresses {
+            let port = address.port();
+            let local = ["localhost", "127.0.0.1", "[::1]"].map(|host| format!("{host}:{port}"));
+            for host in [address.to_string()].into_iter().chain(local) {
+                // Clients leave out the port of plain HTTP.
+                hosts.extend(host.strip_suffix(":80").map(str::to_owned));
+                hosts.push(host);
+            }
+        }
+        hosts.sort_unstable();
+        hosts.dedup();
+        Self(hosts.into())
+    }
+
+    /// Allows calls over a Unix socket, which name `localhost`.
+    #[must_use]
+    pub fn local() -> Self {
+        Self(Arc::new(["localhost".to_owned()]))
+    }
+
+    pub(super) fn check(&self, head: &Head<'_>) -> Result<(), Refusal> {
+        let host = head.one("host")?.ok_or(Refusal::Host)?;
+        let known = self.0.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(host));
+        if known { Ok(()) } else { Err(Refusal::Host) }
+    }
+}
+
+/// Refuses requests that a browser sends for a page. An address that a user types has `none`.
+pub(super) fn refuse_pages(head: &Head<'_>) -> Result<(), Refusal> {
+    let is_fetched = head.all("sec-fetch-site").any(|site| !site.eq_ignore_ascii_case(b"none"));
+    if is_fetched || head.all("origin").next().is_some() { Err(Refusal::Page) } else { Ok(()) }
+}
+
+/// What a caller may do. A wider scope is greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// Read: lists, market data, margins.
+    Read,
+    /// Everything, orders included.
+    Trade,
+}
+
+impl Scope {
+    /// Returns the scope that a request needs. It follows from the endpoint, so that a margin is a read although it is a
+    /// POST. A path that is not in the table may do anything unless it is a GET.
+    #[must_use]
+    pub fn needed(endpoint: Option<Endpoint>, method: &Method) -> Self {
+        let reads = match endpoint {
+            Some(endpoint) => Class::of(endpoint) == Class::Safe && Lane::of(endpoint) >= Lane::Normal,
+            None => method == Method::GET,
+        };
+        if reads { Self::Read } else { Self::Trade }
+    }
+}
+
+/// The local tokens by which callers are known.
+#[derive(Clone)]
+pub struct Tokens {
+    trade: Option<Arc<SecretString>>,
+    read: Option<Arc<SecretString>>,
+}
+
+/// The shortest token that is accepted, in characters.
+const SHORTEST: usize = 16;
+
+impl Tokens {
+    /// Knows the callers with this token, who may trade.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidToken`] if it is shorter than 16 characters, or has others than letters, digits, `-` and `_`.
+    pub fn new(trade: impl Into<SecretString>) -> Result<Self, InvalidToken> {
+        Ok(Self { trade: Some(checked(trade.into())?), read: None })
+    }
+
+    /// Knows also those with this token, who may only read.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn reader(self, read: impl Into<SecretString>) -> Result<Self, InvalidToken> {
+        Ok(Self { read: Some(checked(read.into())?), ..self })
+    }
+
+    /// Lets every caller trade, because the listener has made sure who it is: a Unix socket that only its owner can
+    /// reach.
+    #[must_use]
+    pub fn not_needed() -> Self {
+        Self { trade: None, read: None }
+    }
+
+    pub(super) fn scope_of(&self, head: &Head<'_>) -> Result<Scope, Refusal> {
+        let given = head.one("authorization")?;
+        let Some(trade) = &self.trade else { return Ok(Scope::Trade) };
+        let given = given.and_then(credentials).ok_or(Refusal::Token)?;
+        // A client that insists on the service's own form puts its API key before a colon.
+        let given = given.rsplit(|&byte| byte == b':').next().unwrap_or(given);
+        let is = |token: &SecretString| token.expose_secret().as_bytes().ct_eq(given);
+        let (trades, reads) = (is(trade), self.read.as_ref().map(|read| is(read)));
+        if trades.into() {
+            Ok(Scope::Trade)
+        } else if reads.is_some_and(Into::into) {
+            Ok(Scope::Read)
+        } else {
+            Err(Refusal::Token)
+        }
+    }
+}
+
+/// Returns what follows `Bearer` in a header.
+fn credentials(header: &[u8]) -> Option<&[u8]> {
+    let (scheme, rest) = header.split_at_checked(6)?;
+    let rest = rest.strip_prefix(b" ")?.trim_ascii();
+    (scheme.eq_ignore_ascii_case(b"bearer") && !rest.is_empty()).then_some(rest)
+}
+
+fn checked(token: SecretString) -> Result<Arc<SecretString>, InvalidToken> {
+    let text = token.expose_secret();
+    let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
+    if plain && text.len() >= SHORTEST { Ok(Arc::new(token)) } else { Err(InvalidToken) }
+}
+
+impl fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tokens").finish_non_exhaustive()
+    }
+}
+
+/// A local token that cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidToken;
+
+impl fmt::Display for InvalidToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a local token has at least {SHORTEST} letters, digits, - and _, and nothing else")
+    }
+}
+
+impl Error for InvalidToken {}
