@@ -11,6 +11,7 @@ use crate::runner::{self, echo};
 const PROGRAMS: &[(&str, &str)] = &[
     ("ip", "iproute2"),
     ("kill", "procps"),
+    ("redis-server", "redis-server"),
     ("script", "bsdutils"),
     ("strace", "strace"),
     ("stty", "coreutils"),
