@@ -24,6 +24,7 @@ pub(super) const TABLE: &[Deep] = &[
     Deep::new("sentences", "sentences of the spec", 5, Tests("steadfast-spec", "traceability", "")),
     Deep::new("policy", "retry against its oracle", 10, Tests("steadfast-retry", "it", "oracle::")),
     Deep::new("restarts", "limits, drops and restarts", 15, Tests("steadfast-limit", "it", "")),
+    Deep::new("shared", "limits of processes that share a store", 10, Tests("steadfast-redis", "it", "")),
     Deep::new("threads", "every order of threads", 20, Schedules),
     Deep::new("requests", "a million requests", 10, Tests("steadfast-sandbox", "gateway", "robustness::")),
     Deep::new("memory", "a list of 200 MiB", 5, Tests("steadfast", "memory", "")),

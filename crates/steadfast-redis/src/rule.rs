@@ -1,0 +1,178 @@
+use std::time::Duration;
+
+use steadfast_call::Lane;
+use steadfast_limit::{Profile, ZoneSettings};
+use steadfast_spec::Zone;
+
+/// An instant or a time of the store's clock in whole microseconds, the unit of its `TIME`.
+pub type Micros = i64;
+
+/// How long a permit may be held before its request leaves.
+const LONGEST_HOLD: Duration = Duration::from_secs(5);
+
+/// How long cancels and verification wait for another process's request that has no answer.
+const PATIENCE: Micros = 3_000_000;
+
+/// What clocks may differ by, besides their rate: the rounding of timers, and that of stamps.
+const ROUNDING: Micros = 2_000;
+
+/// The limits of one zone, as all processes of an account ask the store to keep them.
+///
+/// Every process must be given the same settings: the store keeps stamps, and not the rule.
+///
+/// # Example
+///
+/// ```
+/// use steadfast_limit::{Quota, SECOND, Scope, Zone, ZoneLimiter};
+/// use steadfast_redis::Rule;
+///
+/// # fn main() -> Result<(), steadfast_limit::InvalidLimiter> {
+/// let orders = Quota::new(Zone::PLACE_ORDER, Scope::AuthToken).limit(10, SECOND);
+/// let limiter = ZoneLimiter::builder().zone(orders).build()?;
+/// let rule = Rule::new(&limiter.settings()[0]);
+/// assert_eq!(rule.zone(), Zone::PLACE_ORDER);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    zone: Zone,
+    /// The shortest first.
+    windows: Box<[Window]>,
+    interpolates: bool,
+    hold: Micros,
+    arrives_within: Micros,
+    settle: Micros,
+}
+
+/// One window of a zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Window {
+    /// How many slots each lane may fill.
+    ceilings: [u32; Lane::ALL.len()],
+    /// As long as a stamp fills a slot.
+    pub(crate) period: Micros,
+}
+
+impl Window {
+    /// Returns how many slots requests of `lane` may fill. While the window counts as full, that is the reserve of
+    /// cancels, which no other lane has touched; other lanes have nothing then.
+    pub(crate) fn most(&self, lane: Lane, is_full: bool) -> u32 {
+        let own = self.ceilings[lane as usize];
+        if is_full { own.saturating_sub(self.ceilings[Lane::Trading as usize]).max(1) } else { own }
+    }
+}
+
+impl Rule {
+    /// Takes the limits of a zone, with the reserves of its lanes.
+    ///
+    /// A zone of [`Profile::WindowLog`] is kept by the log, every other one by the universal rule.
+    #[must_use]
+    pub fn new(settings: &ZoneSettings) -> Self {
+        let windows = settings
+            .windows
+            .iter()
+            .map(|window| Window { ceilings: window.ceilings, period: held(micros(window.period)) })
+            .collect();
+        Self {
+            zone: settings.zone,
+            windows,
+            interpolates: settings.profile != Profile::WindowLog,
+            hold: micros(LONGEST_HOLD),
+            arrives_within: 30_000_000,
+            settle: micros(settings.settle),
+        }
+    }
+
+    /// Sets how long after it has left a request may still be counted, if its process died. Default: 30 s, which holds
+    /// where nothing but the client's own transport ends the connection.
+    #[must_use]
+    pub fn arrives_within(mut self, arrives_within: Duration) -> Self {
+        self.arrives_within = micros(arrives_within);
+        self
+    }
+
+    /// Returns the zone.
+    #[must_use]
+    pub fn zone(&self) -> Zone {
+        self.zone
+    }
+
+    /// Returns how long after it was asked for a permit may be used.
+    #[must_use]
+    pub fn hold(&self) -> Duration {
+        Duration::from_micros(self.hold.unsigned_abs())
+    }
+
+    pub(crate) fn windows(&self) -> &[Window] {
+        &self.windows
+    }
+
+    pub(crate) fn interpolates(&self) -> bool {
+        self.interpolates
+    }
+
+    /// How long after its permit a request without an answer may be counted.
+    pub(crate) fn on_its_way(&self) -> Micros {
+        self.hold + self.arrives_within
+    }
+
+    /// How much earlier than others `lane` gives up a request without an answer.
+    pub(crate) fn given_up_earlier(&self, lane: Lane) -> Micros {
+        if lane <= Lane::Verification { (self.on_its_way() - PATIENCE).max(0) } else { 0 }
+    }
+
+    /// How long the windows count as full after the store has lost its memory: as long as what was on its way may be
+    /// counted, and as that fills the longest window.
+    pub(crate) fn full_after_loss(&self) -> Micros {
+        self.on_its_way() + self.longest()
+    }
+
+    /// How long a stamp is kept.
+    pub(crate) fn kept(&self) -> Micros {
+        2 * self.longest()
+    }
+
+    /// How long after its answer a request may still be counted.
+    pub(crate) fn settle(&self) -> Micros {
+        self.settle
+    }
+
+    fn longest(&self) -> Micros {
+        self.windows.last().map_or(0, |window| window.period)
+    }
+}
+
+/// Returns how long a stamp fills a slot of a window of `period`: the gateway's clock may run slower than the store's.
+fn held(period: Micros) -> Micros {
+    period + (period * 500 + 999_999) / 1_000_000 + ROUNDING
+}
+
+fn micros(duration: Duration) -> Micros {
+    Micros::try_from(duration.as_micros()).unwrap_or(Micros::MAX / 8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_is_held_longer_than_by_one_process_alone() {
+        assert_eq!(held(1_000_000), 1_000_000 + 500 + 2_000);
+        assert_eq!(held(60_000_000), 60_000_000 + 30_000 + 2_000);
+    }
+
+    #[test]
+    fn after_a_loss_cancels_keep_what_other_lanes_leave_them() {
+        let general = steadfast_limit::ZoneLimiter::preset()
+            .settings()
+            .into_iter()
+            .find(|settings| settings.zone == Zone::GENERAL)
+            .unwrap();
+        let rule = Rule::new(&general);
+        let most = |lane, is_full| [0, 1].map(|place: usize| rule.windows()[place].most(lane, is_full));
+        assert_eq!(most(Lane::Critical, false), [10, 400]);
+        assert_eq!(most(Lane::Critical, true), [1, 10]);
+        assert_eq!(most(Lane::Bulk, false), [8, 380]);
+    }
+}

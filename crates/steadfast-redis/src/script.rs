@@ -1,0 +1,87 @@
+use steadfast_call::Lane;
+
+use crate::{
+    rule::{Micros, Rule},
+    windows::Ask,
+};
+
+/// One of the store's scripts.
+///
+/// Its text names the run of the server, so another run does not know it: a restart and a promoted replica answer
+/// `NOSCRIPT`, and cannot pass for the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Script {
+    source: &'static str,
+}
+
+/// What reads the store's clock in every script.
+const CLOCK: &str = "local clock = redis.call('TIME')\nlocal time = clock[1] * 1000000 + clock[2]\n";
+
+impl Script {
+    /// Decides about a request.
+    pub const ACQUIRE: Self = Self { source: include_str!("script/acquire.lua") };
+
+    /// Records an answer.
+    pub const SETTLE: Self = Self { source: include_str!("script/settle.lua") };
+
+    /// Returns the text for one run of a server.
+    #[must_use]
+    pub fn text(self, run: &str) -> String {
+        self.source.replace("{run_id}", run)
+    }
+
+    /// Returns the same with the time as a second key, for tests of its decisions.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn text_with_time(self, run: &str) -> String {
+        self.text(run).replace(CLOCK, "local time = tonumber(KEYS[2])\n")
+    }
+}
+
+/// Returns the arguments of [`Script::ACQUIRE`]. The store's clock counts up to `latest`.
+#[doc(hidden)]
+#[must_use]
+pub fn acquire_arguments(rule: &Rule, ask: &Ask<'_>, latest: Micros) -> Vec<String> {
+    let Ask { id, lane, first_use } = *ask;
+    let flags = [first_use, lane == Lane::Critical, rule.interpolates()].map(Micros::from);
+    let times = [rule.on_its_way(), rule.given_up_earlier(lane), rule.full_after_loss(), rule.kept()];
+    let windows = rule
+        .windows()
+        .iter()
+        .flat_map(|window| [window.most(lane, false).into(), window.most(lane, true).into(), window.period]);
+    let numbers = [latest].into_iter().chain(flags).chain(times).chain(windows);
+    [id.to_owned()].into_iter().chain(numbers.map(|number| number.to_string())).collect()
+}
+
+/// Returns the arguments of [`Script::SETTLE`].
+#[doc(hidden)]
+#[must_use]
+pub fn settle_arguments(rule: &Rule, id: &str, latest: Micros) -> Vec<String> {
+    vec![id.to_owned(), latest.to_string(), rule.settle().to_string()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scripts_are_short_name_their_run_and_read_the_clock_once() {
+        for script in [Script::ACQUIRE, Script::SETTLE] {
+            let text = script.text("8f3a");
+            let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with("--")).count();
+            assert!(lines <= 60, "{lines}");
+            assert!(text.contains("'8f3a'"), "{text}");
+            assert!(text.contains("redis.call('TIME')"), "{text}");
+            assert!(!script.text_with_time("8f3a").contains("TIME'"), "{text}");
+        }
+    }
+
+    #[test]
+    fn no_number_goes_through_a_conversion_that_rounds() {
+        for script in [Script::ACQUIRE, Script::SETTLE] {
+            assert!(!script.source.contains("tostring"));
+            // The one string that is joined is the caller's own.
+            assert!(script.source.matches(" .. ").count() <= 1);
+        }
+    }
+}

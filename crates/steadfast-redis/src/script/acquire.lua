@@ -1,0 +1,68 @@
+-- Decides about one request, as `SharedWindows::acquire` does.
+-- KEYS[1]: a sorted set. Scores are microseconds. Members of positive score are requests with their stamps. The lowest
+-- member is the run of the store that the set belongs to, with -BASE - the instant until which the windows count as
+-- full. Members between are callers that were refused, with the negative instant of their turn.
+-- ARGV: id, latest time, first use, critical, interpolates, time on its way, how much earlier that is given up, how long
+-- all is full after a loss, how long stamps are kept; then for each window the most, the most while full, the period.
+local run, BASE, GRACE, key = '{run_id}', 4503599627370496, 100000, KEYS[1]
+local clock = redis.call('TIME')
+local time = clock[1] * 1000000 + clock[2]
+local number, waits = {}, 'w' .. ARGV[1]
+for i = 2, #ARGV do number[i] = tonumber(ARGV[i]) end
+local now, is_critical, interpolates = math.min(time, number[2]), number[4] == 1, number[5] == 1
+local function text(n, open) return string.format(open and '(%.0f' or '%.0f', n) end
+
+local lowest = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
+local is_known = lowest[2] and tonumber(lowest[2]) <= -BASE
+local full = is_known and -BASE - tonumber(lowest[2]) or 0
+if lowest[1] ~= run or not is_known then
+  local is_first = number[3] == 1 and not is_known and redis.call('ZCOUNT', key, '(0', '+inf') == 0
+  if not is_first then full = math.max(full, now + number[8]) end
+  if is_known then redis.call('ZREM', key, lowest[1]) end
+  redis.call('ZADD', key, text(-BASE - full), run)
+end
+redis.call('ZREMRANGEBYSCORE', key, '(0', text(now - number[9]))
+redis.call('ZREMRANGEBYSCORE', key, text(GRACE - now), '(0')
+
+-- The first instant from `now` on at which the next of at most `most` fits into a window, behind `others`.
+local function opens(most, period, others)
+  local from, s = text(now - period * (interpolates and 2 or 1), true), {}
+  if redis.call('ZCOUNT', key, from, '+inf') + others < most then return now end
+  for i, value in ipairs(redis.call('ZRANGEBYSCORE', key, from, '+inf', 'WITHSCORES')) do
+    local stamp = i % 2 == 0 and tonumber(value)
+    if stamp then s[i / 2] = stamp <= now and stamp or math.min(now, stamp - number[7]) end
+  end
+  for _ = 1, others do s[#s + 1] = now end
+  table.sort(s)
+  local n, at, assumed = #s, math.max(now, s[#s - most + 1] + period)
+  while interpolates and at ~= assumed do
+    assumed = at
+    for shift = 0, period, period do
+      local gone, before = 1, 1
+      for i = 1, n do
+        local b = s[i] + shift
+        if b > at then break end
+        while gone <= n and s[gone] + period < b do gone = gone + 1 end
+        while before <= n and s[before] < b do before = before + 1 end
+        local earlier, spare = before - gone, math.max(0, most - 1 - (n - before + 1))
+        if b > at - period and earlier * (b + period - at) > spare * period then
+          at = b + math.ceil((earlier - spare) * period / earlier)
+        end
+      end
+    end
+  end
+  return at
+end
+local function all(others)
+  local at, is_full = now, full > now
+  if is_full and not is_critical then return full end
+  for i = 10, #ARGV, 3 do at = math.max(at, opens(number[is_full and i + 1 or i], number[i + 2], others)) end
+  return at
+end
+
+local at, turn = all(0), redis.call('ZSCORE', key, waits)
+local ahead = is_critical and 0 or redis.call('ZCOUNT', key, text(turn and tonumber(turn) or -BASE, true), '(0')
+if at > now and ahead > 0 then at = all(ahead) end
+redis.call('ZREM', key, waits)
+redis.call('ZADD', key, text(at > now and -at or now + number[6]), at > now and waits or ARGV[1])
+return {at > now and 0 or 1, time, at}

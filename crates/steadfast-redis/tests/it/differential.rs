@@ -1,0 +1,198 @@
+use rand_chacha::{
+    ChaCha8Rng,
+    rand_core::{Rng, SeedableRng},
+};
+use redis::{aio::MultiplexedConnection, cmd};
+use steadfast_limit::{Ceilings, Lane, MINUTE, Profile, Quota, SECOND, Scope, Zone, ZoneLimiter};
+use steadfast_redis::{
+    Ask, Decision, Micros, Rule, Script, SharedWindows, acquire_arguments, settle_arguments,
+};
+
+use crate::server::Server;
+
+/// The script and the pure core, with one history.
+struct Pair {
+    store: MultiplexedConnection,
+    core: SharedWindows,
+    rule: Rule,
+    key: String,
+    dice: ChaCha8Rng,
+    run: u64,
+    now: Micros,
+    /// Requests that were granted, and those that were refused.
+    granted: Vec<String>,
+    refused: Vec<(String, Lane)>,
+    next: u64,
+    counts: Counts,
+}
+
+/// What a history has seen, so that no test is about nothing.
+#[derive(Debug, Default)]
+struct Counts {
+    granted: u32,
+    refused: u32,
+    settled: u32,
+}
+
+impl Pair {
+    async fn new(server: &Server, rule: Rule, seed: u64) -> Self {
+        Self {
+            store: server.connection().await,
+            core: SharedWindows::new(rule.clone()),
+            rule,
+            key: format!("{{sf:history}}:{seed}"),
+            dice: ChaCha8Rng::seed_from_u64(seed),
+            run: 0,
+            now: 1_764_000_000_123_457,
+            granted: Vec::new(),
+            refused: Vec::new(),
+            next: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.dice.next_u64() % n
+    }
+
+    fn any<T>(&mut self, from: &[T]) -> Option<usize> {
+        (!from.is_empty()).then(|| self.below(from.len() as u64) as usize)
+    }
+
+    /// Does one step of a history on both, and compares.
+    async fn step(&mut self) {
+        match self.below(1_000) {
+            0 => self.run += 1,
+            1 => {
+                self.core.flush();
+                () = cmd("DEL").arg(&self.key).query_async(&mut self.store).await.unwrap();
+            }
+            // A settled request may be settled again, and one of a store that was emptied too.
+            2..350 => {
+                let granted = std::mem::take(&mut self.granted);
+                if let Some(at) = self.any(&granted) {
+                    self.settle(&granted[at]).await;
+                }
+                self.granted = granted;
+                if self.granted.len() > 30 {
+                    self.granted.remove(0);
+                }
+            }
+            350..370 => {
+                let at = self.below(self.granted.len().max(1) as u64) as usize;
+                if at < self.granted.len() {
+                    let id = self.granted.swap_remove(at);
+                    self.core.refund(&id);
+                    () = cmd("ZREM").arg(&self.key).arg(&id).query_async(&mut self.store).await.unwrap();
+                }
+            }
+            370..600 => self.pass().await,
+            600..750 if !self.refused.is_empty() => {
+                let at = self.below(self.refused.len() as u64) as usize;
+                let (id, lane) = self.refused.swap_remove(at);
+                self.acquire(id, lane).await;
+            }
+            _ => {
+                self.next += 1;
+                let lane = Lane::ALL[self.below(5) as usize];
+                let id = format!("p{}:{}", self.below(4), self.next);
+                self.acquire(id, lane).await;
+            }
+        }
+    }
+
+    /// Lets time pass, backwards now and then.
+    async fn pass(&mut self) {
+        let most = [1_000, 30_000, 200_000, 3_000_000][self.below(4) as usize];
+        self.now += self.below(most) as Micros;
+        if self.below(50) == 0 {
+            self.now -= self.below(2_000_000) as Micros;
+        }
+    }
+
+    async fn acquire(&mut self, id: String, lane: Lane) {
+        let ask = Ask::new(&id, lane);
+        let ask = if self.below(2) == 0 { ask.first_use() } else { ask };
+        // The store's clock may run ahead of what the caller allows.
+        let (time, latest) = self.times();
+        let expected = self.core.acquire(&format!("run{}", self.run), &ask, self.now);
+        let arguments = acquire_arguments(&self.rule, &ask, latest);
+        let (granted, _, at) = self.call(Script::ACQUIRE, time, &arguments).await;
+        let decided = if granted == 1 { Decision::Granted } else { Decision::Refused { earliest: at } };
+        assert_eq!(decided, expected, "{ask:?} at {} in {:?}", self.now, self.core);
+        if granted == 1 {
+            self.counts.granted += 1;
+            self.granted.push(id);
+        } else {
+            self.counts.refused += 1;
+            self.refused.push((id, lane));
+            if self.refused.len() > 8 {
+                let (id, _) = self.refused.remove(0);
+                self.core.refund(&id);
+                let waits = format!("w{id}");
+                () = cmd("ZREM").arg(&self.key).arg(&[id, waits]).query_async(&mut self.store).await.unwrap();
+            }
+        }
+    }
+
+    async fn settle(&mut self, id: &str) {
+        let (time, latest) = self.times();
+        self.core.settle(id, self.now);
+        let arguments = settle_arguments(&self.rule, id, latest);
+        self.call(Script::SETTLE, time, &arguments).await;
+        self.counts.settled += 1;
+    }
+
+    /// Returns the store's time and the latest one of the caller, of which the earlier is now.
+    fn times(&mut self) -> (Micros, Micros) {
+        let beyond = self.below(3_600_000_000) as Micros;
+        if self.below(2) == 0 { (self.now + beyond, self.now) } else { (self.now, self.now + beyond) }
+    }
+
+    async fn call(&mut self, script: Script, time: Micros, arguments: &[String]) -> (i64, Micros, Micros) {
+        let text = script.text_with_time(&format!("run{}", self.run));
+        cmd("EVAL")
+            .arg(text)
+            .arg(2)
+            .arg(&self.key)
+            .arg(time)
+            .arg(arguments)
+            .query_async(&mut self.store)
+            .await
+            .unwrap()
+    }
+}
+
+fn rules() -> Vec<Rule> {
+    let zone = |quota: Quota| {
+        let limiter = ZoneLimiter::builder().zone(quota).build().unwrap();
+        Rule::new(&limiter.settings()[0])
+    };
+    let quota = || Quota::new(Zone::GENERAL, Scope::AuthToken).limit(10, SECOND);
+    vec![
+        zone(quota().limit(40, MINUTE / 10).ceilings(Ceilings::standard())),
+        zone(quota().limit(400, MINUTE).ceilings(Ceilings::standard())),
+        zone(quota().profile(Profile::WindowLog)),
+        zone(quota().limit(40, MINUTE / 10).profile(Profile::WindowLog).ceilings(Ceilings::standard())),
+        zone(Quota::new(Zone::OTP, Scope::ClientIp).limit(3, SECOND).settle(SECOND / 10)),
+    ]
+}
+
+/// Drives every rule with histories until each has been asked `decisions` times.
+async fn agree(decisions: u32, seed: u64) {
+    let Some(server) = Server::start().await else { return };
+    for (number, rule) in (0..).zip(rules()) {
+        let mut pair = Pair::new(&server, rule, seed + number).await;
+        while pair.counts.granted + pair.counts.refused < decisions {
+            pair.step().await;
+        }
+        println!("{number}: {:?}", pair.counts);
+        let Counts { granted, refused, settled } = pair.counts;
+        assert!(granted.min(refused).min(settled) > decisions / 20, "{:?}", pair.counts);
+    }
+}
+
+#[tokio::test]
+async fn script_and_core_decide_the_same() {
+    agree(if std::env::var_os("STEADFAST_DEEP").is_some() { 40_000 } else { 2_500 }, 1).await;
+}

@@ -1,0 +1,205 @@
+//! Several processes on one store, and gateways with any way of counting: none refuses a request.
+
+use std::{cmp::Reverse, collections::BinaryHeap, time::Duration};
+
+use rand_chacha::{
+    ChaCha8Rng,
+    rand_core::{Rng, SeedableRng},
+};
+use steadfast_limit::{Lane, Profile, Quota, Scope, Zone, ZoneLimiter};
+use steadfast_redis::{Ask, Decision, Micros, Rule, SharedWindows};
+use steadfast_sandbox::enforce::{Enforcer, Kind, Window, decide};
+
+const S: Micros = 1_000_000;
+const START: Micros = 1_764_000_000 * S;
+const PROCESSES: u64 = 4;
+
+/// What happens to a request, by its number.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Happening {
+    /// The store decides about it.
+    Asked,
+    /// The gateway counts it.
+    Counted,
+    /// The store hears of the answer.
+    Settled,
+    /// The store is another one from here on, or empty.
+    Lost,
+}
+
+struct World {
+    windows: SharedWindows,
+    gateway: Vec<Enforcer>,
+    happenings: BinaryHeap<Reverse<(Micros, u64, Happening)>>,
+    dice: ChaCha8Rng,
+    run: u64,
+    next: u64,
+    hold: u64,
+    granted: usize,
+    refused: usize,
+}
+
+impl World {
+    fn new(profile: Profile, kind: Kind, limits: &[(u32, u64)], seed: u64) -> Self {
+        let quota = Quota::new(Zone::GENERAL, Scope::AuthToken).profile(profile);
+        let quota =
+            limits.iter().fold(quota, |quota, (limit, s)| quota.limit(*limit, Duration::from_secs(*s)));
+        let limiter = ZoneLimiter::builder().zone(quota).build().unwrap();
+        let rule = Rule::new(&limiter.settings()[0]);
+        let window = |(limit, s): &(u32, u64)| Window::new(*limit, Duration::from_secs(*s)).unwrap();
+        Self {
+            hold: rule.hold().as_micros() as u64,
+            windows: SharedWindows::new(rule),
+            gateway: limits.iter().map(|limit| Enforcer::new(kind, window(limit))).collect(),
+            happenings: BinaryHeap::new(),
+            dice: ChaCha8Rng::seed_from_u64(seed),
+            run: 0,
+            next: 0,
+            granted: 0,
+            refused: 0,
+        }
+    }
+
+    fn below(&mut self, n: u64) -> Micros {
+        (self.dice.next_u64() % n) as Micros
+    }
+
+    /// Most ways take little, and some very long.
+    fn takes(&mut self) -> Micros {
+        match self.below(50) {
+            0 => self.below(2_000_000),
+            _ => 1_000 + self.below(40_000),
+        }
+    }
+
+    fn happen(&mut self, at: Micros, id: u64, happening: Happening) {
+        self.happenings.push(Reverse((at, id, happening)));
+    }
+
+    fn ask(&mut self, at: Micros) {
+        self.next += 1;
+        let at = at + self.takes();
+        self.happen(at, self.next, Happening::Asked);
+    }
+
+    /// Keeps `callers` of each process asking until `end`.
+    fn run(&mut self, callers: u64, losses: u64, end: Micros) {
+        (0..callers * PROCESSES).for_each(|_| self.ask(START));
+        for _ in 0..losses {
+            let at = START + self.below((end - START) as u64);
+            self.happen(at, 0, Happening::Lost);
+        }
+        while let Some(Reverse((now, id, happening))) = self.happenings.pop()
+            && now < end
+        {
+            match happening {
+                Happening::Asked => self.decide(id, now),
+                Happening::Counted => {
+                    let mut windows: Vec<_> = self.gateway.iter_mut().collect();
+                    let at = Duration::from_micros((now - START) as u64);
+                    self.refused += usize::from(decide(&mut windows, at).is_err());
+                }
+                Happening::Settled => self.windows.settle(&id.to_string(), now),
+                Happening::Lost if self.below(2) == 0 => self.windows.flush(),
+                Happening::Lost => {
+                    self.windows.flush();
+                    self.run += 1;
+                }
+            }
+        }
+    }
+
+    fn decide(&mut self, id: u64, now: Micros) {
+        let name = id.to_string();
+        // Only the very first requests come to an account that nothing was counted of.
+        let ask = Ask::new(&name, Lane::Trading);
+        let ask = if self.granted == 0 { ask.first_use() } else { ask };
+        match self.windows.acquire(&format!("run{}", self.run), &ask, now) {
+            Decision::Refused { earliest } => {
+                let at = earliest + self.takes();
+                self.happen(at, id, Happening::Asked);
+            }
+            Decision::Granted => {
+                self.granted += 1;
+                let left = now + if self.below(20) == 0 { self.below(self.hold) } else { self.takes() };
+                if self.below(40) == 0 {
+                    // The process died with it.
+                    let counted = left + self.below(30_000_000);
+                    self.happen(counted, id, Happening::Counted);
+                } else {
+                    let counted = left + self.takes();
+                    self.happen(counted, id, Happening::Counted);
+                    let settled = counted + self.takes();
+                    self.happen(settled, id, Happening::Settled);
+                    // A reply that is lost is asked for again.
+                    if self.below(30) == 0 {
+                        let again = settled + self.below(3_000_000);
+                        self.happen(again, id, Happening::Settled);
+                    }
+                }
+                self.ask(now);
+            }
+        }
+    }
+}
+
+fn kinds(phase: Duration) -> [Kind; 7] {
+    [
+        Kind::FixedWindow { phase },
+        Kind::FirstHit,
+        Kind::SlidingLog,
+        Kind::TokenBucket,
+        Kind::WholeSecond,
+        Kind::SlidingCounter { phase },
+        Kind::CountingRejects { phase },
+    ]
+}
+
+fn interpolates(kind: Kind) -> bool {
+    matches!(kind, Kind::SlidingCounter { .. } | Kind::CountingRejects { .. })
+}
+
+/// Returns how many were sent in all, and how many refused.
+fn play(profile: Profile, limits: &[(u32, u64)], losses: u64, seconds: Micros) -> (usize, usize) {
+    let (mut sent, mut refused) = (0, 0);
+    for seed in 0..if is_deep() { 20 } else { 1 } {
+        let phase = Duration::from_millis(137 * seed);
+        for kind in
+            kinds(phase).into_iter().filter(|kind| profile == Profile::Universal || !interpolates(*kind))
+        {
+            let mut world = World::new(profile, kind, limits, seed);
+            world.run(3, losses, START + seconds * S);
+            sent += world.granted;
+            refused += world.refused;
+        }
+    }
+    println!("{profile:?} {limits:?}: {sent} sent, {refused} refused");
+    (sent, refused)
+}
+
+fn is_deep() -> bool {
+    std::env::var_os("STEADFAST_DEEP").is_some()
+}
+
+#[test]
+fn processes_with_one_store_are_never_refused() {
+    let all =
+        [(&[(10, 1)][..], 60), (&[(3, 1)], 60), (&[(10, 1), (40, 6)], 60), (&[(10, 1), (400, 60)], 300)];
+    for profile in [Profile::Universal, Profile::WindowLog] {
+        // The last takes as long as all others together.
+        for (limits, seconds) in all.into_iter().take(if is_deep() { 4 } else { 3 }) {
+            let (sent, refused) = play(profile, limits, 0, seconds);
+            assert!(sent > 200, "{sent}");
+            assert_eq!(refused, 0, "{profile:?}, {limits:?}");
+        }
+    }
+}
+
+#[test]
+fn a_store_that_loses_its_memory_lets_nothing_through_that_is_refused() {
+    for profile in [Profile::Universal, Profile::WindowLog] {
+        let (sent, refused) = play(profile, &[(10, 1)], 3, 240);
+        assert!(sent > 200, "{sent}");
+        assert_eq!(refused, 0, "{profile:?}");
+    }
+}

@@ -1,0 +1,7 @@
+//! Tests on a real server.
+
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test may panic, and says what it counted")]
+
+mod differential;
+mod gateways;
+mod server;

@@ -1,0 +1,98 @@
+use std::{
+    env, io,
+    net::TcpListener,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use redis::aio::MultiplexedConnection;
+use tempfile::TempDir;
+
+/// Set where a test that cannot be run must fail.
+const MUST_RUN: &str = "STEADFAST_MUST_RUN";
+
+/// A real `redis-server` of its own: on a free port of the loopback, with its files in a folder that goes with it.
+/// Dropping it ends the server.
+pub(crate) struct Server {
+    process: Child,
+    port: u16,
+    _folder: TempDir,
+}
+
+impl Server {
+    /// Starts one without persistence. `None` if the program is not installed.
+    pub(crate) async fn start() -> Option<Self> {
+        Self::start_with(&[]).await
+    }
+
+    /// Starts one with these settings.
+    pub(crate) async fn start_with(settings: &[&str]) -> Option<Self> {
+        let folder = TempDir::new().unwrap();
+        // Another program may take the port before the server does.
+        for _ in 0..10 {
+            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let mut process = match spawn(&folder, port, settings) {
+                Ok(process) => process,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    assert!(env::var_os(MUST_RUN).is_none(), "not run: redis-server is not installed");
+                    println!("not run: redis-server is not installed");
+                    return None;
+                }
+                Err(error) => panic!("redis-server does not start: {error}"),
+            };
+            if is_up(&mut process, port).await {
+                return Some(Self { process, port, _folder: folder });
+            }
+            process.wait().unwrap();
+        }
+        panic!("redis-server finds no free port")
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}/", self.port)
+    }
+
+    pub(crate) async fn connection(&self) -> MultiplexedConnection {
+        redis::Client::open(self.url()).unwrap().get_multiplexed_async_connection().await.unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        end(&mut self.process);
+    }
+}
+
+fn spawn(folder: &TempDir, port: u16, settings: &[&str]) -> io::Result<Child> {
+    Command::new("redis-server")
+        .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+        .args(settings)
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+}
+
+/// Waits until the server answers. False if it ended.
+async fn is_up(process: &mut Child, port: u16) -> bool {
+    for _ in 0..1_000 {
+        if process.try_wait().unwrap().is_some() {
+            return false;
+        }
+        let client = redis::Client::open(("127.0.0.1", port)).unwrap();
+        if let Ok(mut connection) = client.get_multiplexed_async_connection().await
+            && redis::cmd("PING").query_async::<()>(&mut connection).await.is_ok()
+        {
+            return true;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("redis-server does not answer")
+}
+
+fn end(process: &mut Child) {
+    // It may have ended by itself.
+    let _ = process.kill();
+    let _ = process.wait();
+}
