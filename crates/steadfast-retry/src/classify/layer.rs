@@ -5,11 +5,11 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Request, Response, response};
+use http::{HeaderName, Request, Response, response};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use steadfast_call::{
-    BoxError, Outcome, Peek, Routes,
+    BoxError, Outcome, Peek, Resend, Routes,
     ext::{self, Sent},
     outcome_of,
 };
@@ -34,6 +34,9 @@ use crate::{
 /// 4xx of a change), which are the gateway's own word only with the text that §7 documents. Only in these cases up to
 /// [`PEEK_LIMIT`](crate::PEEK_LIMIT) bytes are read. The body is passed on as it came, as a [`PeekedBody`]. If a
 /// body is cut, fails or is longer, the outcome is unknown for good.
+///
+/// It is also unknown for good if the answer is no success and has the header `retry-safe: false`. A sidecar sends it
+/// when it has searched for the order itself, so that its own 504 is not taken for the gateway's.
 ///
 /// Errors pass unchanged. Their outcome is [`Failure::outcome_of`](steadfast_call::Failure::outcome_of).
 ///
@@ -192,7 +195,16 @@ where
     }
 }
 
+/// The header by which a sidecar forbids to send a request again.
+const RETRY_SAFE: HeaderName = HeaderName::from_static("retry-safe");
+
 fn answer<R>(span: &Span, mut head: response::Parts, outcome: Outcome, body: R) -> Response<R> {
+    let is_forbidden = || head.headers.get(RETRY_SAFE).is_some_and(|safe| safe == "false");
+    let outcome = match outcome {
+        Outcome::Accepted { .. } => outcome,
+        _ if is_forbidden() => Outcome::Unknown { resend: Resend::Never },
+        outcome => outcome,
+    };
     span::record_answer(span, head.status, &outcome);
     Sent::of_mut(&mut head.extensions).set_outcome(outcome);
     Response::from_parts(head, body)

@@ -107,6 +107,23 @@ async fn o02_a_5xx_of_place_order_counts_by_its_text() {
 }
 
 #[tokio::test]
+async fn a_sidecar_forbids_to_send_again_what_it_answers_as_failed() {
+    let told = async |status: u16, body: &'static str, retry_safe: &'static str| {
+        let inner = service_fn(move |_: Request<Sent>| async move {
+            let answer = Response::builder().status(status).header("retry-safe", retry_safe);
+            Ok::<_, BoxError>(answer.body(Steps::new([data(body)])).unwrap())
+        });
+        let answer = Classify::new(inner).oneshot(request(Endpoint::PlaceOrder)).await.unwrap();
+        Outcome::of(answer.extensions()).unwrap().clone()
+    };
+    let timed_out = r#"{"s":"error","msg":"Gateway timedout"}"#;
+    assert_eq!(told(504, timed_out, "false").await, NEVER);
+    assert_eq!(told(504, timed_out, "true").await, AFTER_ABSENCE);
+    assert_eq!(told(403, r#"{"s":"error","msg":"Forbidden"}"#, "false").await, NEVER);
+    assert!(matches!(told(200, PLACED, "false").await, Outcome::Accepted { .. }));
+}
+
+#[tokio::test]
 async fn spec_7_only_the_exact_texts_of_a_400_are_definite() {
     for endpoint in [Endpoint::PlaceOrder, Endpoint::Orders, Endpoint::Token] {
         assert_eq!(outcome(endpoint, 400, error(msg::BAD_REQUEST)).await, Outcome::Rejected);
