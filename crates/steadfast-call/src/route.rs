@@ -23,6 +23,9 @@ pub struct Route {
     pub zones: Vec<Zone>,
     /// The lane that it waits in.
     pub lane: Lane,
+    /// True for a path that is not in the table if it must be taken for one that places or changes an order, so that a
+    /// halt stops it ([`Routes::guard_unknown`]).
+    pub may_trade: bool,
 }
 
 impl Route {
@@ -35,6 +38,7 @@ impl Route {
             class: Class::of(endpoint),
             zones: endpoint.zones().to_vec(),
             lane: Lane::of(endpoint),
+            may_trade: false,
         }
     }
 
@@ -62,6 +66,22 @@ impl Route {
             },
             zones: vec![Zone::GENERAL],
             lane: Lane::Normal,
+            may_trade: false,
+        }
+    }
+
+    /// Returns the same for requests of which their sender knows nothing but what he was asked to pass on: never
+    /// repeated once it has left, not even a GET. A DELETE may be a cancel, so it leaves ahead of others, and a halt does
+    /// not stop it; all but GETs may trade.
+    #[must_use]
+    pub fn guarded(method: &Method) -> Self {
+        let (is_read, is_cancel) =
+            (method == Method::GET || method == Method::HEAD, method == Method::DELETE);
+        Self {
+            class: Class::OnlyIfNotExecuted,
+            lane: if is_cancel { Lane::Critical } else { Lane::Normal },
+            may_trade: !is_read && !is_cancel,
+            ..Self::unknown(method)
         }
     }
 }
@@ -70,6 +90,7 @@ impl Route {
 #[derive(Clone, Debug)]
 pub struct Routes {
     entries: Vec<(String, Arc<Route>, Method)>,
+    guards_unknown: bool,
 }
 
 impl Routes {
@@ -83,7 +104,24 @@ impl Routes {
                     .map(|path| (path.to_owned(), Arc::new(Route::new(endpoint)), endpoint.method()))
             })
             .collect();
-        Self { entries }
+        Self { entries, guards_unknown: false }
+    }
+
+    /// Takes requests to paths that are not in the table for [guarded](Route::guarded) ones, and not for
+    /// [unknown](Route::unknown) ones.
+    ///
+    /// For a program that passes on requests of others. A program's own request to a path of its choice is understood
+    /// by its method.
+    #[must_use]
+    pub fn guard_unknown(mut self) -> Self {
+        self.guards_unknown = true;
+        self
+    }
+
+    /// Returns the route of a request whose path is not in the table.
+    #[must_use]
+    pub fn unknown(&self, method: &Method) -> Route {
+        if self.guards_unknown { Route::guarded(method) } else { Route::unknown(method) }
     }
 
     /// Returns the route of a request, for layers whose stack may have no route layer.
@@ -303,6 +341,23 @@ mod tests {
         let route = Arc::new(Route::new(Endpoint::PlaceOrder));
         Call::of_mut(request.extensions_mut()).set_route(route.clone());
         assert!(Arc::ptr_eq(&Routes::of(&request), &route), "shared, not copied");
+    }
+
+    #[test]
+    fn a_guarded_path_is_never_repeated_and_may_trade_unless_it_reads_or_cancels() {
+        let routes = Routes::default().guard_unknown();
+        for (method, lane, may_trade) in [
+            (Method::GET, Lane::Normal, false),
+            (Method::DELETE, Lane::Critical, false),
+            (Method::POST, Lane::Normal, true),
+            (Method::PUT, Lane::Normal, true),
+            (Method::PATCH, Lane::Normal, true),
+        ] {
+            let route = routes.unknown(&method);
+            assert!(route.is_unverifiable() && route.zones == [Zone::GENERAL], "{method}");
+            assert_eq!((route.lane, route.may_trade), (lane, may_trade), "{method}");
+            assert_eq!(Routes::default().unknown(&method), Route::unknown(&method));
+        }
     }
 
     #[test]

@@ -89,6 +89,7 @@ impl Kind {
         match route.endpoint {
             Some(Endpoint::PlaceOrder) => Self::Order,
             Some(endpoint) if endpoint.moves_money() => Self::Change,
+            None if route.may_trade => Self::Change,
             Some(Endpoint::Orders) => Self::List,
             _ => Self::Other,
         }
@@ -118,6 +119,16 @@ mod tests {
             let mut request = Request::get("https://gateway.example/elsewhere").body(()).unwrap();
             Call::of_mut(request.extensions_mut()).set_route(Arc::new(Route::new(endpoint)));
             assert_eq!(Kind::of(&request), kind, "{endpoint:?}");
+        }
+        for (method, kind) in [
+            (Method::GET, Kind::Other),
+            (Method::DELETE, Kind::Other),
+            (Method::POST, Kind::Change),
+            (Method::PUT, Kind::Change),
+        ] {
+            let mut request = Request::new(());
+            Call::of_mut(request.extensions_mut()).set_route(Arc::new(Route::guarded(&method)));
+            assert_eq!(Kind::of(&request), kind, "a guarded {method}");
         }
     }
 }

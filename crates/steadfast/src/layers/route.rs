@@ -30,7 +30,7 @@ use std::{
 
 use http::{HeaderValue, Method, Request, header};
 use pin_project_lite::pin_project;
-use steadfast_call::{BoxError, Call, Failure, Route as RouteFacts, Routes, ext};
+use steadfast_call::{BoxError, Call, Failure, Routes, ext};
 use steadfast_spec::{BaseUrl, Endpoint, Form};
 use tower_layer::Layer;
 use tower_service::Service;
@@ -129,7 +129,7 @@ impl Table {
             // By §7 the service does not find it. A less strict server would take an order that is not recognised as
             // one here.
             None if self.routes.is_misspelled(path) => return Err(InvalidRequest::Path),
-            None => Arc::new(RouteFacts::unknown(request.method())),
+            None => Arc::new(self.routes.unknown(request.method())),
         };
         let query = match request.uri().query() {
             Some(query) => Form::parse(query.as_bytes()).map_err(|_| InvalidRequest::Query)?,
