@@ -158,7 +158,7 @@ impl OrderRequest {
     }
 }
 
-fn code<T: std::str::FromStr<Err = crate::UnknownCode>>(
+pub(crate) fn code<T: std::str::FromStr<Err = crate::UnknownCode>>(
     field: &'static str,
     text: &str,
 ) -> Result<T, InvalidOrder> {

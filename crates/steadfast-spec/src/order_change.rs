@@ -3,7 +3,8 @@ use std::borrow::Cow;
 use rust_decimal::Decimal;
 
 use crate::{
-    Form, InvalidOrder, InvalidOrderReason, OrderRecord, OrderType, ToDecimal, Validity, order::check_extra,
+    Form, InvalidOrder, InvalidOrderReason, OrderRecord, OrderType, ToDecimal, Validity,
+    order::{check_extra, code},
 };
 
 /// A change of an open order.
@@ -36,6 +37,43 @@ impl OrderChange {
     /// Creates an empty change.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Reads a change from the fields of a form, as [`form`](Self::form) writes it, with the id of its order.
+    ///
+    /// An empty text counts as absent, and other names become extra fields.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidOrder`], which names the first field that is missing, repeated or wrong.
+    pub fn from_fields<'a>(
+        fields: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<(String, Self), InvalidOrder> {
+        let (mut order_id, mut change, mut seen) = (None, Self::new(), Vec::new());
+        for (name, value) in fields {
+            if seen.contains(&name) {
+                return Err(InvalidOrder::new(name.to_owned(), InvalidOrderReason::Repeated));
+            }
+            seen.push(name);
+            if value.is_empty() {
+                continue;
+            }
+            change = match name {
+                "orderId" => {
+                    order_id = Some(value.to_owned());
+                    change
+                }
+                "qty" => change.qty(value),
+                "type" => change.order_type(code("type", value)?),
+                "validity" => change.validity(code("validity", value)?),
+                "limitPrice" => change.limit_price(value),
+                "trigPrice" => change.trig_price(value),
+                other => change.extra(other.to_owned(), value),
+            };
+        }
+        let order_id = order_id.ok_or_else(|| InvalidOrder::new("orderId", InvalidOrderReason::Missing))?;
+        change.check(&order_id)?;
+        Ok((order_id, change))
     }
 
     /// Sets the new quantity, in units.
@@ -197,6 +235,27 @@ mod tests {
         }
         let market = new().order_type(OrderType::Market).limit_price(Decimal::ZERO).extra("side", "buy");
         assert_eq!(market.check("1"), Ok(()));
+    }
+
+    #[test]
+    fn a_change_round_trips_through_its_form() {
+        let change =
+            OrderChange::new().qty(5).order_type(OrderType::Limit).limit_price("9.5").extra("remarks", "x");
+        let form = change.form("a b");
+        assert_eq!(OrderChange::from_fields(form.iter()), Ok(("a b".to_owned(), change)));
+        for (form, field) in [
+            (&[("qty", "5")][..], "orderId"),
+            (&[("orderId", ""), ("qty", "5")], "orderId"),
+            (&[("orderId", "1"), ("qty", "5"), ("qty", "5")], "qty"),
+            (&[("orderId", "1"), ("type", "LIMIT")], "type"),
+            (&[("orderId", "1"), ("qty", "0")], "qty"),
+        ] {
+            assert_eq!(
+                OrderChange::from_fields(form.iter().copied()).unwrap_err().field(),
+                field,
+                "{form:?}"
+            );
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@ mod body;
 mod builder;
 mod changes;
 mod events;
+mod forwarding;
 mod late_changes;
 mod placing;
 mod record;
@@ -355,6 +356,22 @@ impl Client {
         answer.map_err(|error| Error::of_failure(error).at(&self.address.base))
     }
 
+    /// Sends a request of another program through all layers, and resolves what is in doubt before it returns: for a
+    /// program that passes requests on.
+    ///
+    /// An order is placed as by [`place_order`](Self::place_order), a cancel sent as by [`cancel`](Self::cancel), a change
+    /// as by [`modify`](Self::modify): where no answer is clear, the order list decides. If it shows what was asked for,
+    /// the answer is made of that, with `x-steadfast-resolution: recovered`. Every other request is sent as by
+    /// [`raw`](Self::raw). The service gets the form as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if there is no answer, or if a cancel or a change was not confirmed. An answer of another endpoint is no
+    /// error, whatever its status; to an order it may have [`Unresolved`](steadfast_dedup::Unresolved) in its extensions.
+    pub async fn forward(&self, request: Request<Full<Bytes>>) -> Result<Response<Body>, Error> {
+        self.forward_request(request).await
+    }
+
     /// Returns the client's own layers and connections as a tower service, for requests that a program makes by itself.
     ///
     /// It shares everything with the client: limits, tokens, and what is known of orders. A request needs its whole
@@ -433,7 +450,8 @@ impl Client {
     /// including queued ones and resends.
     ///
     /// They end as [`ErrorKind::Halted`](crate::ErrorKind::Halted). Cancels, reads and the search for orders in doubt
-    /// go on. A [raw](Self::raw) request to a path in no table is not known to be an order, and leaves. See
+    /// go on. A [raw](Self::raw) request to a path in no table is not known to be an order, and leaves, unless the routes
+    /// [guard](steadfast_call::Routes::guard_unknown) such paths. See
     /// [`OrderTracker::halt`](steadfast_dedup::OrderTracker::halt).
     pub fn halt(&self) {
         self.tracker.halt();

@@ -36,18 +36,28 @@ impl Client {
             if let Some(lane) = lane {
                 Call::of_mut(request.extensions_mut()).set_lane(lane);
             }
-            let (parts, body) = self.answer(request).await?;
-            match Envelope::parse(&body) {
-                Ok(Envelope::Ok { .. }) if parts.status == StatusCode::OK => Ok(Some(body)),
-                Ok(Envelope::NoData { .. }) if parts.status == StatusCode::OK => Ok(None),
-                Err(error) if parts.status == StatusCode::OK => {
-                    Err(Error::of_answer(&parts, None).because(error))
-                }
-                _ => Err(Error::of_answer(&parts, self.text_of(&body))),
-            }
+            Ok(self.success(request).await?.map(Response::into_body))
         };
         let result = read.await.map_err(|error: Error| error.safe(safe));
         if operation.endpoint().is_special() { result.map_err(Error::in_doubt_if_unknown) } else { result }
+    }
+
+    /// Returns the successful answer to a request; `None` for `no-data`.
+    pub(super) async fn success(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Option<Response<Bytes>>, Error> {
+        let (parts, body) = self.answer(request).await?;
+        match Envelope::parse(&body) {
+            Ok(Envelope::Ok { .. }) if parts.status == StatusCode::OK => {
+                Ok(Some(Response::from_parts(parts, body)))
+            }
+            Ok(Envelope::NoData { .. }) if parts.status == StatusCode::OK => Ok(None),
+            Err(error) if parts.status == StatusCode::OK => {
+                Err(Error::of_answer(&parts, None).because(error))
+            }
+            _ => Err(Error::of_answer(&parts, self.text_of(&body))),
+        }
     }
 
     /// Returns each record of a successful answer.

@@ -1,6 +1,9 @@
 use std::collections::HashSet;
 
+use bytes::Bytes;
 use futures_util::{StreamExt, stream};
+use http::{Request, Response};
+use http_body_util::Full;
 use steadfast_call::{BoxError, Outcome, Resend};
 use steadfast_spec::{Code, Endpoint, LegType, Operation, OrderChange, OrderRecord, OrderStatus};
 
@@ -26,7 +29,20 @@ pub struct Cancellation {
 impl Client {
     /// Cancels an order, and decides by the list if no answer is clear.
     pub(super) async fn cancel_order(&self, order_id: &str) -> Result<(), Error> {
-        let Err(error) = self.confirmed(&Operation::cancel_order(order_id)).await else { return Ok(()) };
+        self.send_cancel(order_id, self.request(&Operation::cancel_order(order_id))?).await.map(drop)
+    }
+
+    /// Sends the request that cancels an order, and decides by the list if no answer is clear. Returns the answer, or
+    /// `None` if the list shows that the order was cancelled.
+    pub(super) async fn send_cancel(
+        &self,
+        order_id: &str,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Option<Response<Bytes>>, Error> {
+        let error = match self.confirmed(request).await.map_err(|error| error.safe(true)) {
+            Ok(answer) => return Ok(Some(answer)),
+            Err(error) => error,
+        };
         let (error, records) = self.records_in_doubt(Endpoint::CancelOrder, error, order_id).await?;
         // The order may still be open as long as any of its records may be.
         if records.is_empty() || records.iter().any(may_be_open) {
@@ -36,7 +52,7 @@ impl Client {
             Some(Code::Known(status)) if status != OrderStatus::Cancelled => Some(status),
             _ => None,
         });
-        ended_otherwise.map_or(Ok(()), |status| Err(error.not_open(status.to_string())))
+        ended_otherwise.map_or(Ok(None), |status| Err(error.not_open(status.to_string())))
     }
 
     /// Cancels every order of the list that may be open.
@@ -60,12 +76,25 @@ impl Client {
             return Err(Error::invalid(NothingToChange));
         }
         change.check(order_id).map_err(Error::invalid)?;
+        let request = self.request(&Operation::modify_order(order_id, change))?;
+        self.send_change(order_id, change, request).await.map(drop)
+    }
+
+    /// Sends the request that changes an order, as [`change_order`](Self::change_order) does. Returns the answer, or
+    /// `None` if the list shows the change.
+    pub(super) async fn send_change(
+        &self,
+        order_id: &str,
+        change: &OrderChange,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Option<Response<Bytes>>, Error> {
         if let Some(until) = self.late_changes.bar(order_id, change) {
             let refused = Error::new(ErrorKind::Refused, Outcome::NotSent).because(EarlierChange);
             return Err(refused.ready_from(until));
         }
-        let Err(error) = self.confirmed(&Operation::modify_order(order_id, change)).await else {
-            return Ok(());
+        let error = match self.confirmed(request).await {
+            Ok(answer) => return Ok(Some(answer)),
+            Err(error) => error,
         };
         let only_one =
             error.was_in_doubt() && self.late_changes.note(order_id, change, &error, self.tracker.settings());
@@ -76,7 +105,7 @@ impl Client {
             if only_one {
                 self.late_changes.made(order_id);
             }
-            return Ok(());
+            return Ok(None);
         }
         match records.first().and_then(|record| record.status.as_ref()) {
             Some(Code::Known(status)) if !records.iter().any(may_be_open) => {
@@ -134,13 +163,12 @@ impl Client {
         Ok((error, records))
     }
 
-    /// Sends an operation that the service must confirm.
-    async fn confirmed(&self, operation: &Operation) -> Result<(), Error> {
-        match self.read(operation).await? {
-            Some(_) => Ok(()),
-            // "No records" is no confirmation.
-            None => Err(Error::new(ErrorKind::UnexpectedAnswer, Outcome::Unknown { resend: Resend::Never })),
-        }
+    /// Sends a request that the service must confirm.
+    async fn confirmed(&self, request: Request<Full<Bytes>>) -> Result<Response<Bytes>, Error> {
+        // "No records" is no confirmation.
+        let unconfirmed =
+            || Error::new(ErrorKind::UnexpectedAnswer, Outcome::Unknown { resend: Resend::Never });
+        self.success(request).await?.ok_or_else(unconfirmed)
     }
 }
 

@@ -16,6 +16,7 @@ mod describe;
 mod dropping;
 mod ended;
 mod errors;
+mod forwarding;
 mod getting_out;
 mod host;
 mod kept;
