@@ -36,6 +36,7 @@ impl OrderProtocol {
         for number in self.intents.refused().clone() {
             self.doubt_refused(number, out);
         }
+        self.doubt_yesterdays_rejections(out);
         let intents = &self.intents;
         // An order refused shortly before midnight may be listed today. It bars no others, as it did not on its own
         // day.

@@ -84,7 +84,7 @@ impl OrderProtocol {
             Event::ClockStepped { by, forward } => {
                 out.push(Effect::Report(OrderEvent::ClockStepped { by, forward }));
             }
-            Event::Opened { intent, order, name } => self.open(intent, order, name),
+            Event::Opened { intent, order, name } => self.open(intent, order, name, &mut out),
             Event::Begun { attempt, session } => self.begin(attempt, session),
             Event::Sent(attempt) => self.send(attempt),
             Event::Withheld(attempt) => self.withhold(attempt, &mut out),

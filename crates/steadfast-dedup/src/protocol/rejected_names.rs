@@ -59,11 +59,14 @@ impl RejectedNames {
         }
     }
 
-    /// Holds back an intent, at most until then, if it repeats such a name.
-    pub(crate) fn hold(&mut self, number: IntentNo, name: &ext::IntentId, until: Duration) {
-        if let Some(&rejection) = self.names.get(name) {
-            self.held.insert(number, Hold { rejection, until });
-        }
+    /// Returns the rejection of a name that no list has confirmed yet.
+    pub(crate) fn of(&self, name: &ext::IntentId) -> Option<Rejection> {
+        self.names.get(name).copied()
+    }
+
+    /// Holds back an intent that repeats the name of such a rejection, at most until then.
+    pub(crate) fn hold(&mut self, number: IntentNo, rejection: Rejection, until: Duration) {
+        self.held.insert(number, Hold { rejection, until });
     }
 
     /// True if a repeat of this intent's name waits, or would wait, for a list that confirms its refusal.

@@ -44,10 +44,34 @@ impl OrderProtocol {
         }
     }
 
-    /// Holds back a new intent if it repeats such a name.
-    pub(crate) fn hold_repeat(&mut self, number: IntentNo, name: &ext::IntentId) {
+    /// Holds back a new intent if it repeats such a name, or gives the name back at once: a list of today confirms no
+    /// rejection of yesterday. Once midnight is over, yesterday's names are free.
+    pub(crate) fn hold_repeat(&mut self, number: IntentNo, name: &ext::IntentId, out: &mut Vec<Effect>) {
+        let Some(rejection) = self.rejected.of(name) else { return };
         let until = self.time.now().saturating_add(self.settings.budget());
-        self.rejected.hold(number, name, until);
+        if self.is_of_today(rejection) {
+            self.rejected.hold(number, rejection, until);
+        } else if self.time.is_midnight_near() {
+            self.doubt_rejection(rejection, Reason::EpochChanged, out);
+        }
+    }
+
+    /// Ends the waits for lists at the end of the day.
+    pub(crate) fn doubt_yesterdays_rejections(&mut self, out: &mut Vec<Effect>) {
+        let held = self.rejected.held().map(|(_, rejection)| rejection);
+        let ended: Vec<_> = held.filter(|&rejection| !self.is_of_today(rejection)).collect();
+        for rejection in ended {
+            self.doubt_rejection(rejection, Reason::EpochChanged, out);
+        }
+    }
+
+    fn is_of_today(&self, rejection: Rejection) -> bool {
+        self.intents.get(&rejection.intent()).is_some_and(|intent| intent.day() == self.time.day())
+    }
+
+    /// Makes a name stand for its rejected order again: that may exist, and no list will tell.
+    fn doubt_rejection(&mut self, rejection: Rejection, reason: Reason, out: &mut Vec<Effect>) {
+        self.take_name_back(rejection.intent(), Unresolved::new(reason, Vec::new()), out);
     }
 
     /// Returns when orders of a key left that were rejected, where a list must still confirm that: listed
@@ -128,8 +152,7 @@ impl OrderProtocol {
     /// Ends the waits for which no list came in time: the refused orders may exist, and their names stand for them.
     pub(crate) fn end_holds(&mut self, out: &mut Vec<Effect>) {
         for (_, rejection) in self.rejected.over(self.time.now()) {
-            let unresolved = Unresolved::new(Reason::Unverifiable, Vec::new());
-            self.take_name_back(rejection.intent(), unresolved, out);
+            self.doubt_rejection(rejection, Reason::Unverifiable, out);
         }
     }
 

@@ -23,13 +23,19 @@ use crate::{
 };
 
 impl OrderProtocol {
-    pub(crate) fn open(&mut self, number: IntentNo, order: Arc<OrderRequest>, name: Option<ext::IntentId>) {
-        if let Some(name) = &name {
-            self.hold_repeat(number, name);
-        }
-        let intent = Intent::new(order, name, self.time.day(), self.time.aging());
+    pub(crate) fn open(
+        &mut self,
+        number: IntentNo,
+        order: Arc<OrderRequest>,
+        name: Option<ext::IntentId>,
+        out: &mut Vec<Effect>,
+    ) {
+        let intent = Intent::new(order, name.clone(), self.time.day(), self.time.aging());
         self.join_line(intent.key(), number);
         self.intents.open(number, intent);
+        if let Some(name) = &name {
+            self.hold_repeat(number, name, out);
+        }
     }
 
     pub(crate) fn begin(&mut self, attempt: AttemptNo, session: Session) {
