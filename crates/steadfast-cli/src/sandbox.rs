@@ -9,11 +9,15 @@ use std::{
 };
 
 use serde_json::{Map, Value};
-use steadfast_sandbox::{Fault, Sandbox, SpecReading, enforce::Kind};
+use steadfast_sandbox::{Fault, Origin, Sandbox, SpecReading, enforce::Kind};
 use steadfast_spec::Zone;
 use tokio::net::TcpListener;
 
-use crate::{exit::Failed, signal::interrupted, stdout::print_line};
+use crate::{
+    exit::{Failed, print_note},
+    signal::interrupted,
+    stdout::print_line,
+};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -45,6 +49,13 @@ pub(crate) struct Args {
     /// and conversions.
     #[arg(long, value_enum, default_value_t = Shape::Spec)]
     paths: Shape,
+    /// Write a line for each request to standard error: method, path, parameters, status, and the faults that struck it.
+    /// What may be a secret is masked.
+    #[arg(long)]
+    log: bool,
+    /// Let web pages of this origin call the gateway, such as `http://localhost:3000`; `*` is any.
+    #[arg(long, value_name = "ORIGIN")]
+    cors: Option<Origin>,
     /// Print every fault and axis, and the items of the fault catalogue that they cover; then end.
     #[arg(long)]
     list_faults: bool,
@@ -128,6 +139,12 @@ fn build(args: &Args) -> Result<Sandbox, Failed> {
     }
     for &(zone, kind) in &args.enforcer {
         builder = builder.enforcer(zone, kind);
+    }
+    if let Some(origin) = &args.cors {
+        builder = builder.allow_origin(origin.clone());
+    }
+    if args.log {
+        builder = builder.log(|line| print_note(line));
     }
     builder.build().map_err(Failed::error)
 }

@@ -9,11 +9,14 @@ use crate::{
     enforce::{GatewayClock, Kind},
     gateway::{
         engine::Engine,
+        log::Log,
         plan::{FaultEntry, InvalidFault, Plan, read_script},
         settings::{EleventhSession, LoginAnswer, Settings},
+        shared::Front,
         spec_reading::{IpRefusal, JsonBody, ListOrder, ListScope, RetryAfter, SpecReading},
     },
     sandbox::Sandbox,
+    site::cors::Origin,
 };
 
 /// Collects a sandbox's settings; made by [`Sandbox::builder`].
@@ -25,6 +28,7 @@ pub struct SandboxBuilder {
     wall_clock: Option<SystemTime>,
     whitelist: Option<Vec<IpAddr>>,
     quota_clock: Option<GatewayClock>,
+    front: Front,
 }
 
 impl Sandbox {
@@ -183,6 +187,21 @@ impl SandboxBuilder {
         self
     }
 
+    /// Gives `take` a line for each request: when it came, method, path and parameters, status, and the faults that struck
+    /// it. Values of parameters that may be secret are masked, and headers are not shown. It is called
+    /// before the answer leaves, so it must not wait long.
+    pub fn log(mut self, take: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.front.log = Some(Log::new(take));
+        self
+    }
+
+    /// Lets web pages of this origin call the served gateway (CORS). Without it, browsers let no page read an answer.
+    /// The admin API refuses web pages all the same.
+    pub fn allow_origin(mut self, origin: Origin) -> Self {
+        self.front.origin = Some(origin);
+        self
+    }
+
     /// Makes the scrip master this many instruments long; a million are about 80 MB.
     pub fn large_scrip_master(mut self, instruments: u64) -> Self {
         self.settings.large_scrip_master = Some(instruments);
@@ -239,7 +258,7 @@ impl SandboxBuilder {
         let epoch = start.duration_since(UNIX_EPOCH).map_err(|_| InvalidSandbox::WallClock)?;
         let clock = self.quota_clock.unwrap_or_else(|| GatewayClock::new().epoch(epoch));
         let settings = Settings { clock, ..self.settings };
-        let sandbox = Sandbox::new(Engine::new(settings, self.plan, epoch));
+        let sandbox = Sandbox::new(Engine::new(settings, self.plan, epoch), self.front);
         if let Some(addresses) = self.whitelist {
             let client_id = sandbox.credentials().client_id;
             sandbox.whitelist(&client_id, Some(addresses));

@@ -4,6 +4,7 @@ pub(crate) mod directory;
 mod draw;
 pub(crate) mod engine;
 mod latency;
+pub(crate) mod log;
 mod market;
 mod oauth;
 mod orders;

@@ -82,6 +82,7 @@ mod faults;
 mod gateway;
 mod sandbox;
 mod server;
+mod site;
 pub mod wire;
 
 pub use crate::{
@@ -94,5 +95,6 @@ pub use crate::{
         Quantity, Refused, RejectedOrders, RetryAfter, SpecReading, State, VisibilityLag,
     },
     sandbox::{BookEdit, Credentials, OrderNotOpen, Sandbox},
+    site::cors::{InvalidOrigin, Origin},
     wire::{Body, BrokenOff, NoAnswer},
 };

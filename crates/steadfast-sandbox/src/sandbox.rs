@@ -13,7 +13,7 @@ use crate::{
         plan::{FaultEntry, InvalidFault},
         service::Gateway,
         settings::EleventhSession,
-        shared::Shared,
+        shared::{Front, Shared},
         totp,
         truth::{Logins, OrderTruth, State},
     },
@@ -69,12 +69,13 @@ impl std::fmt::Display for OrderNotOpen {
 impl std::error::Error for OrderNotOpen {}
 
 impl Sandbox {
-    pub(crate) fn new(engine: Engine) -> Self {
+    pub(crate) fn new(engine: Engine, front: Front) -> Self {
         let shared = Shared {
             clock: Clock::new(),
             engine: Mutex::new(engine),
             hub: Hub::default(),
             tokens: Mutex::new([String::new(), String::new()]),
+            front,
         };
         let sandbox = Self { shared: Arc::new(shared) };
         sandbox.open_sessions();
@@ -238,6 +239,12 @@ impl Sandbox {
         faults.into_iter().try_for_each(|fault| plan.add(fault))?;
         engine.plan = plan;
         Ok(())
+    }
+
+    /// Returns the faults that are planned: those with a rate, and what is left of the exact ones.
+    #[must_use]
+    pub fn planned_faults(&self) -> Vec<FaultEntry> {
+        self.shared.engine.lock().plan.entries()
     }
 
     /// Removes all faults.

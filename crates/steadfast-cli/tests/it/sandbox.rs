@@ -1,4 +1,8 @@
-use crate::command::{RunningSandbox, output};
+use std::process::Stdio;
+
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+use crate::command::{RunningSandbox, output, steadfast};
 
 #[tokio::test]
 async fn start_up_prints_every_fact_that_a_client_needs_as_one_line_of_json() {
@@ -44,6 +48,7 @@ async fn bad_values_are_named_and_end_with_the_code_for_usage() {
         (&["sandbox", "--script", "no-such-file.toml"], "no-such-file.toml"),
         (&["sandbox", "--script", "/dev/null"], "/dev/null: it holds no fault and no reading"),
         (&["sandbox", "--port", "99999"], "--port"),
+        (&["sandbox", "--cors", "localhost:3000"], "an origin is scheme://host[:port], or * for all"),
         (&["sandbxo"], "sandbox"),
     ] {
         let output = output(args).await;
@@ -82,4 +87,26 @@ async fn a_reading_is_in_force_from_the_start() {
     let client =
         hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new()).build_http();
     assert_eq!(client.request(request).await.expect("an answer").status(), 404);
+}
+
+#[tokio::test]
+async fn a_log_and_a_web_page_are_served_only_if_asked_for() {
+    let mut command =
+        steadfast(&["sandbox", "--port", "0", "--json", "--log", "--cors", "http://localhost:3000"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut facts = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut facts).await.unwrap();
+    let facts: serde_json::Value = serde_json::from_str(&facts).unwrap();
+    let url = format!("{}/api/oms/orders?orderId=7", facts["base_url"].as_str().unwrap());
+    let bearer = format!("Bearer {}:no-such-token", facts["api_key"].as_str().unwrap());
+    let request =
+        http::Request::get(url).header("authorization", bearer).header("origin", "http://localhost:3000");
+    let request = request.body(http_body_util::Empty::<bytes::Bytes>::new()).unwrap();
+    let client =
+        hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new()).build_http();
+    let answer = client.request(request).await.unwrap();
+    assert_eq!(answer.headers()["access-control-allow-origin"], "http://localhost:3000");
+    let mut line = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).await.unwrap();
+    assert!(line.ends_with(" GET /api/oms/orders orderId=7 -> 401\n"), "{line}");
 }

@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, error::Error, fmt, time::Duration};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use steadfast_spec::Endpoint;
 
 use crate::{
@@ -27,6 +27,24 @@ struct Scripted {
     late_by: Option<Duration>,
     answer_after: Option<Duration>,
     at_byte: Option<u64>,
+}
+
+impl Scripted {
+    fn entry(&self) -> FaultEntry {
+        let ms = |time: Option<Duration>| time.and_then(|time| u64::try_from(time.as_millis()).ok());
+        FaultEntry {
+            name: self.fault.to_string(),
+            rate: None,
+            intent: self.intent.clone(),
+            attempt: self.attempt,
+            endpoint: self.endpoint.clone(),
+            nth: (self.skip > 0).then(|| self.skip.saturating_add(1)),
+            times: self.times,
+            late_by_ms: ms(self.late_by),
+            answer_after_ms: ms(self.answer_after),
+            at_byte: self.at_byte,
+        }
+    }
 }
 
 /// A fault that strikes, with the details of its script.
@@ -59,6 +77,17 @@ impl Plan {
         let rates = self.rates.iter().map(|(fault, _)| *fault);
         let mut planned = rates.chain(self.scripted.iter().map(|entry| entry.fault));
         planned.find(|fault| fault.place() == Place::Connection)
+    }
+
+    /// Returns what is planned: rates, and of exact entries what is left to strike.
+    pub(crate) fn entries(&self) -> Vec<FaultEntry> {
+        let rates = self.rates.iter().map(|(fault, rate)| FaultEntry {
+            name: fault.to_string(),
+            rate: Some(*rate),
+            ..FaultEntry::default()
+        });
+        let left = self.scripted.iter().filter(|entry| entry.times != Some(0));
+        rates.chain(left.map(Scripted::entry)).collect()
     }
 
     pub(crate) fn clear(&mut self) {
@@ -168,29 +197,38 @@ impl Plan {
 /// With `rate`, the fault strikes that share of the requests it can strike. Without, it strikes exactly the
 /// requests that `endpoint`, `intent`, `attempt` and `nth` select: the `nth` of them, and `times` in all from
 /// there.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct FaultEntry {
     /// The fault's name.
     pub name: String,
     /// The share of requests, from 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
     /// Only orders sent for this intent (header `x-test-intent`).
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub intent: Option<String>,
     /// Only this send of the intent, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
     /// Only requests to this endpoint, by its name: `place-order`, `orders`, ….
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
     /// The first of the selected requests to strike, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub nth: Option<u32>,
     /// How often it strikes; once with `nth` or with an intent's attempt, otherwise always.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub times: Option<u32>,
     /// For late placements: how much later the order comes into existence, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub late_by_ms: Option<u64>,
     /// How long the client waits for the answer, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub answer_after_ms: Option<u64>,
     /// For a reset in the middle: after how many bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub at_byte: Option<u64>,
 }
 

@@ -15,6 +15,7 @@ use tower_service::Service;
 
 use crate::{
     gateway::{
+        log,
         reply::Action,
         request::{IncomingRequest, UnreadBody},
         shared::Shared,
@@ -123,11 +124,17 @@ impl Gateway {
         if !ticket.delay.is_zero() {
             tokio::time::sleep(ticket.delay).await;
         }
-        let (reply, wall) = {
+        let log = shared.front.log.as_ref();
+        let (reply, wall, line) = {
             let now = shared.clock.now();
             let mut engine = shared.engine.lock();
-            (engine.receive(now, &incoming, ticket), engine.wall(now))
+            let reply = engine.receive(now, &incoming, ticket);
+            let arrival = log.and_then(|_| engine.record.arrivals.back());
+            (reply, engine.wall(now), arrival.map(|arrival| log::line(arrival, &incoming)))
         };
+        if let (Some(log), Some(line)) = (log, line) {
+            log.take(&line);
+        }
         if !reply.after.is_zero() {
             tokio::time::sleep(reply.after).await;
         }
@@ -173,7 +180,7 @@ async fn read<B: http_body::Body<Data = Bytes>>(body: B) -> Result<Bytes, Unread
     Ok(read.freeze())
 }
 
-fn response(page: Page, wall: Duration) -> Response<Body> {
+pub(crate) fn response(page: Page, wall: Duration) -> Response<Body> {
     let mut headers = HeaderMap::with_capacity(4);
     for (name, text) in page.headers(wall) {
         if let Ok(value) = HeaderValue::from_str(&text) {

@@ -1,7 +1,7 @@
 use parking_lot::Mutex;
 
-use super::{clock::Clock, engine::Engine};
-use crate::wire::Hub;
+use super::{clock::Clock, engine::Engine, log::Log};
+use crate::{site::cors::Origin, wire::Hub};
 
 /// The state that the gateway's services share. Its `Debug` shows none of the secrets in it.
 pub(crate) struct Shared {
@@ -10,6 +10,16 @@ pub(crate) struct Shared {
     /// Every connection that is open.
     pub(crate) hub: Hub,
     pub(crate) tokens: Mutex<[String; 2]>,
+    pub(crate) front: Front,
+}
+
+/// What stands around the gateway, and changes none of its answers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Front {
+    /// Takes a line for each request.
+    pub(crate) log: Option<Log>,
+    /// Whose web pages may read answers.
+    pub(crate) origin: Option<Origin>,
 }
 
 impl std::fmt::Debug for Shared {

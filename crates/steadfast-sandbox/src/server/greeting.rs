@@ -25,6 +25,7 @@ use crate::{
         service::{Gateway, PeerIp},
         shared::Shared,
     },
+    site::Site,
     wire::{Body, seats::Seat},
 };
 
@@ -75,13 +76,17 @@ pub(crate) async fn serve<I: Line>(
             _ => Some(LAST_ANSWER),
         },
     };
-    let gateway = Gateway::new(shared.clone());
+    let (gateway, site) = (Gateway::new(shared.clone()), Site::new(shared.clone()));
     let answers = Arc::new(AtomicU32::new(0));
     let service = move |mut request: Request<Incoming>| {
-        let (gateway, answers) = (gateway.clone(), answers.clone());
+        let (gateway, site, answers) = (gateway.clone(), site.clone(), answers.clone());
         request.extensions_mut().insert(PeerIp(peer));
         async move {
-            let answer = gateway.answer(request).await;
+            let asked = site.asked(&request);
+            if let Some(page) = site.answer(&request) {
+                return site.share(asked.as_ref(), Answer::Response(page));
+            }
+            let answer = site.share(asked.as_ref(), gateway.answer(request).await);
             let count = answers.fetch_add(1, Ordering::Relaxed) + 1;
             match answer {
                 Answer::Response(response) if most == Some(count) => last(response).await,

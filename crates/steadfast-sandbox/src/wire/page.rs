@@ -142,6 +142,11 @@ impl Page {
         Self::new(status, "text/plain; charset=utf-8", body)
     }
 
+    /// Creates a page of plain text.
+    pub(crate) fn plain(body: String) -> Self {
+        Self::new(StatusCode::OK, "text/plain; charset=utf-8", body)
+    }
+
     /// Creates a redirect.
     pub(crate) fn redirect(location: String) -> Self {
         let page = Self::new(StatusCode::FOUND, "text/html; charset=utf-8", Bytes::new());

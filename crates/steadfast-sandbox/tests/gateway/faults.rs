@@ -9,6 +9,7 @@ mod list;
 mod placement;
 mod quota;
 mod rates;
+mod samples;
 mod scripts;
 mod time;
 mod transport;

@@ -87,6 +87,11 @@ fn order_id() -> Field {
     text("orderId", "260000000001")
 }
 
+/// The id of an order of a special kind.
+fn special_id(name: &'static str) -> Field {
+    text(name, "270000000001").not_shown()
+}
+
 fn limit_price() -> Field {
     number("limitPrice", "1500.05").optional()
 }
@@ -144,7 +149,7 @@ pub(super) fn query(endpoint: Endpoint) -> Vec<Field> {
             text("state", "").optional().not_shown(),
         ],
         Endpoint::CancelOrder => vec![order_id()],
-        Endpoint::CancelSpecial => vec![text("orderNo", "270000000001").not_shown()],
+        Endpoint::CancelSpecial => vec![special_id("orderNo")],
         Endpoint::Orders
         | Endpoint::SpecialOrders
         | Endpoint::Trades
@@ -192,9 +197,9 @@ pub(super) fn form(endpoint: Endpoint) -> Vec<Field> {
         Endpoint::PlaceSpecial => special(),
         Endpoint::ModifySpecial => {
             let optional = special().into_iter().map(Field::optional);
-            std::iter::once(order_id().not_shown()).chain(optional).collect()
+            std::iter::once(special_id("orderId")).chain(optional).collect()
         }
-        Endpoint::ExitOrder => vec![order_id().not_shown(), product().optional().not_shown()],
+        Endpoint::ExitOrder => vec![special_id("orderId"), product().optional().not_shown()],
         Endpoint::ConvertPosition => vec![
             sym_id().not_shown(),
             number("qty", "10").not_shown(),
