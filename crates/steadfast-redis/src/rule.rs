@@ -117,6 +117,23 @@ impl Rule {
         self.hold + self.arrives_within
     }
 
+    /// Returns the stamp of a request that is granted at `now`. It is odd: a stamp in the future may also be an answer,
+    /// told to the store by a process whose clock allows a later instant than the next caller's.
+    pub(crate) fn stamp_on_its_way(&self, now: Micros) -> Micros {
+        (now + self.on_its_way()) | 1
+    }
+
+    /// Returns the stamp of a request that is answered at `now`. It is even.
+    pub(crate) fn stamp_answered(&self, now: Micros) -> Micros {
+        let latest = now + self.settle;
+        latest + (latest & 1)
+    }
+
+    /// How long after its permit a request counts in no window any more, if nothing is heard of it.
+    pub(crate) fn frees_itself_after(&self) -> Duration {
+        Duration::from_micros(self.full_after_loss().unsigned_abs())
+    }
+
     /// How much earlier than others `lane` gives up a request without an answer.
     pub(crate) fn given_up_earlier(&self, lane: Lane) -> Micros {
         if lane <= Lane::Verification { (self.on_its_way() - PATIENCE).max(0) } else { 0 }

@@ -113,7 +113,7 @@ impl SharedWindows {
         let opens = self.opens(ask.lane, 0, full_until, now);
         if opens <= now {
             self.waiters.remove(ask.id);
-            self.stamps.insert(ask.id.to_owned(), now + self.rule.on_its_way());
+            self.stamps.insert(ask.id.to_owned(), self.rule.stamp_on_its_way(now));
             return Decision::Granted;
         }
         let earliest = if ahead == 0 { opens } else { self.opens(ask.lane, ahead, full_until, now) };
@@ -124,7 +124,7 @@ impl SharedWindows {
     /// Records the answer to a request. A second one changes nothing. A request that the store has forgotten is
     /// remembered again.
     pub fn settle(&mut self, id: &str, now: Micros) {
-        let answered = now + self.rule.settle();
+        let answered = self.rule.stamp_answered(now);
         let stamp = self.stamps.entry(id.to_owned()).or_insert(answered);
         *stamp = answered.min(*stamp);
     }
@@ -187,9 +187,7 @@ impl SharedWindows {
 
     /// Returns the instant at which a request counts as answered for a request of `lane`.
     fn counted(&self, stamp: Micros, lane: Lane, now: Micros) -> Micros {
-        if stamp <= now {
-            return stamp;
-        }
-        now.min(stamp - self.rule.given_up_earlier(lane))
+        let is_on_its_way = stamp > now && stamp & 1 == 1;
+        now.min(if is_on_its_way { stamp - self.rule.given_up_earlier(lane) } else { stamp })
     }
 }

@@ -1,5 +1,6 @@
 -- Decides about one request, as `SharedWindows::acquire` does.
--- KEYS[1]: a sorted set. Scores are microseconds. Members of positive score are requests with their stamps. The lowest
+-- KEYS[1]: a sorted set. Scores are microseconds. Members of positive score are requests with their stamps, which are
+-- odd until the answer: one in the future may be an answer by a caller of which the clock allows more. The lowest
 -- member is the run of the store that the set belongs to, with -BASE - the instant until which the windows count as
 -- full. Members between are callers that were refused, with the negative instant of their turn.
 -- ARGV: id, latest time, first use, critical, interpolates, time on its way, how much earlier that is given up, how long
@@ -30,7 +31,7 @@ local function opens(most, period, others)
   if redis.call('ZCOUNT', key, from, '+inf') + others < most then return now end
   for i, value in ipairs(redis.call('ZRANGEBYSCORE', key, from, '+inf', 'WITHSCORES')) do
     local stamp = i % 2 == 0 and tonumber(value)
-    if stamp then s[i / 2] = stamp <= now and stamp or math.min(now, stamp - number[7]) end
+    if stamp then s[i / 2] = math.min(now, stamp > now and stamp % 2 == 1 and stamp - number[7] or stamp) end
   end
   for _ = 1, others do s[#s + 1] = now end
   table.sort(s)
@@ -64,5 +65,6 @@ local at, turn = all(0), redis.call('ZSCORE', key, waits)
 local ahead = is_critical and 0 or redis.call('ZCOUNT', key, text(turn and tonumber(turn) or -BASE, true), '(0')
 if at > now and ahead > 0 then at = all(ahead) end
 redis.call('ZREM', key, waits)
-redis.call('ZADD', key, text(at > now and -at or now + number[6]), at > now and waits or ARGV[1])
+local stamp = now + number[6] + (now + number[6] + 1) % 2
+redis.call('ZADD', key, text(at > now and -at or stamp), at > now and waits or ARGV[1])
 return {at > now and 0 or 1, time, at}

@@ -14,6 +14,9 @@ const S: Micros = 1_000_000;
 const START: Micros = 1_764_000_000 * S;
 const PROCESSES: u64 = 4;
 
+/// By how much the instant that a caller's clock allows may be before that of the store.
+const LAG: Micros = 1_000;
+
 /// What happens to a request, by its number.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Happening {
@@ -34,6 +37,7 @@ struct World {
     dice: ChaCha8Rng,
     run: u64,
     next: u64,
+    lane: Lane,
     hold: u64,
     granted: usize,
     refused: usize,
@@ -53,6 +57,7 @@ impl World {
             gateway: limits.iter().map(|limit| Enforcer::new(kind, window(limit))).collect(),
             happenings: BinaryHeap::new(),
             dice: ChaCha8Rng::seed_from_u64(seed),
+            lane: Lane::Trading,
             run: 0,
             next: 0,
             granted: 0,
@@ -64,11 +69,11 @@ impl World {
         (self.dice.next_u64() % n) as Micros
     }
 
-    /// Most ways take little, and some very long.
+    /// Most ways take little, and some very long. Cancels do not wait longer than 3 s for any request.
     fn takes(&mut self) -> Micros {
         match self.below(50) {
-            0 => self.below(2_000_000),
-            _ => 1_000 + self.below(40_000),
+            0 => LAG + self.below(if self.lane == Lane::Critical { 500_000 } else { 2_000_000 }),
+            _ => LAG + self.below(40_000),
         }
     }
 
@@ -99,7 +104,10 @@ impl World {
                     let at = Duration::from_micros((now - START) as u64);
                     self.refused += usize::from(decide(&mut windows, at).is_err());
                 }
-                Happening::Settled => self.windows.settle(&id.to_string(), now),
+                Happening::Settled => {
+                    let at = self.allowed(now);
+                    self.windows.settle(&id.to_string(), at);
+                }
                 Happening::Lost if self.below(2) == 0 => self.windows.flush(),
                 Happening::Lost => {
                     self.windows.flush();
@@ -109,20 +117,28 @@ impl World {
         }
     }
 
+    /// Returns the instant that a call counts with: the store's, or that of its caller when it sent the call.
+    fn allowed(&mut self, now: Micros) -> Micros {
+        now - self.below(LAG as u64)
+    }
+
     fn decide(&mut self, id: u64, now: Micros) {
+        let at = self.allowed(now);
         let name = id.to_string();
         // Only the very first requests come to an account that nothing was counted of.
-        let ask = Ask::new(&name, Lane::Trading);
+        let ask = Ask::new(&name, self.lane);
         let ask = if self.granted == 0 { ask.first_use() } else { ask };
-        match self.windows.acquire(&format!("run{}", self.run), &ask, now) {
+        match self.windows.acquire(&format!("run{}", self.run), &ask, at) {
             Decision::Refused { earliest } => {
-                let at = earliest + self.takes();
+                let at = now.max(earliest) + self.takes();
                 self.happen(at, id, Happening::Asked);
             }
             Decision::Granted => {
                 self.granted += 1;
-                let left = now + if self.below(20) == 0 { self.below(self.hold) } else { self.takes() };
-                if self.below(40) == 0 {
+                let is_cancel = self.lane == Lane::Critical;
+                let is_held = !is_cancel && self.below(20) == 0;
+                let left = now + if is_held { self.below(self.hold) } else { self.takes() };
+                if !is_cancel && self.below(40) == 0 {
                     // The process died with it.
                     let counted = left + self.below(30_000_000);
                     self.happen(counted, id, Happening::Counted);
@@ -160,7 +176,7 @@ fn interpolates(kind: Kind) -> bool {
 }
 
 /// Returns how many were sent in all, and how many refused.
-fn play(profile: Profile, limits: &[(u32, u64)], losses: u64, seconds: Micros) -> (usize, usize) {
+fn play(profile: Profile, limits: &[(u32, u64)], lane: Lane, losses: u64, seconds: Micros) -> (usize, usize) {
     let (mut sent, mut refused) = (0, 0);
     for seed in 0..if is_deep() { 20 } else { 1 } {
         let phase = Duration::from_millis(137 * seed);
@@ -168,6 +184,7 @@ fn play(profile: Profile, limits: &[(u32, u64)], losses: u64, seconds: Micros) -
             kinds(phase).into_iter().filter(|kind| profile == Profile::Universal || !interpolates(*kind))
         {
             let mut world = World::new(profile, kind, limits, seed);
+            world.lane = lane;
             world.run(3, losses, START + seconds * S);
             sent += world.granted;
             refused += world.refused;
@@ -188,7 +205,7 @@ fn processes_with_one_store_are_never_refused() {
     for profile in [Profile::Universal, Profile::WindowLog] {
         // The last takes as long as all others together.
         for (limits, seconds) in all.into_iter().take(if is_deep() { 4 } else { 3 }) {
-            let (sent, refused) = play(profile, limits, 0, seconds);
+            let (sent, refused) = play(profile, limits, Lane::Trading, 0, seconds);
             assert!(sent > 200, "{sent}");
             assert_eq!(refused, 0, "{profile:?}, {limits:?}");
         }
@@ -198,8 +215,17 @@ fn processes_with_one_store_are_never_refused() {
 #[test]
 fn a_store_that_loses_its_memory_lets_nothing_through_that_is_refused() {
     for profile in [Profile::Universal, Profile::WindowLog] {
-        let (sent, refused) = play(profile, &[(10, 1)], 3, 240);
+        let (sent, refused) = play(profile, &[(10, 1)], Lane::Trading, 3, 240);
         assert!(sent > 200, "{sent}");
+        assert_eq!(refused, 0, "{profile:?}");
+    }
+}
+
+#[test]
+fn cancels_that_all_are_answered_are_never_refused() {
+    for profile in [Profile::Universal, Profile::WindowLog] {
+        let (sent, refused) = play(profile, &[(10, 1)], Lane::Critical, 0, 60);
+        assert!(sent > 500, "{sent}");
         assert_eq!(refused, 0, "{profile:?}");
     }
 }
