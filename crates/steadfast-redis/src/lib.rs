@@ -4,23 +4,43 @@
 //! quota, and the service answers 429. Here they count together: the windows of every zone lie in a store that all of
 //! them reach, and one script decides about each request.
 //!
+//! - [`Shared`] connects to the store, and [`SharedZone`] asks it for a [`SharedPermit`].
 //! - [`SharedWindows`] is the rule, as a plain value: instants and events in, decisions out.
 //! - [`Script`] is the same rule for the store. A test drives both with the same history on a real server.
 //! - [`Rule`] takes the limits of a zone from a [`ZoneLimiter`](steadfast_limit::ZoneLimiter).
 //!
+//! # Rules
+//!
+//! 1. A store that may forget is refused: one that evicts keys, a replica, or one whose replicas may be promoted without
+//!    what it was told.
+//! 2. While the store cannot be reached nothing is granted. Requests wait for 10 s, then fail with the store's name.
+//! 3. A permit may be used for 5 s after it was asked for. One whose reply was lost is given back, and another one is
+//!    asked for.
+//! 4. The store's clock may be set back or forward: time counts no further than this process's own clock allows.
+//!
 //! # Not here yet
 //!
-//! The client that asks the store, the seam to the limiter, the shared token, and the ownership of orders. Until they
-//! are, one account belongs to one process.
+//! The seam to the limiter, a share of cancels for the time without a store, TLS, Sentinel, the shared token, and the
+//! ownership of orders. Until they are, one account belongs to one process.
 
+mod error;
+mod fitness;
+mod returns;
 mod rule;
 mod script;
+mod shared;
+mod shared_zone;
+mod store;
+mod store_clock;
 mod windows;
 
 #[doc(hidden)]
 pub use self::script::{acquire_arguments, settle_arguments};
 pub use self::{
+    error::{NotGranted, StoreError, Unfit},
     rule::{Micros, Rule},
     script::Script,
+    shared::Shared,
+    shared_zone::{SharedPermit, SharedZone},
     windows::{Ask, Decision, SharedWindows},
 };

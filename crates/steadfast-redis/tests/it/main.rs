@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test may panic, and says what it counted")]
 
+mod client;
 mod differential;
 mod gateways;
 mod server;

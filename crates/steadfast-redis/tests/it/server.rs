@@ -16,7 +16,7 @@ const MUST_RUN: &str = "STEADFAST_MUST_RUN";
 pub(crate) struct Server {
     process: Child,
     port: u16,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Server {
@@ -41,11 +41,25 @@ impl Server {
                 Err(error) => panic!("redis-server does not start: {error}"),
             };
             if is_up(&mut process, port).await {
-                return Some(Self { process, port, _folder: folder });
+                return Some(Self { process, port, folder });
             }
             process.wait().unwrap();
         }
         panic!("redis-server finds no free port")
+    }
+
+    /// Ends it at once and starts another one in its place, which remembers nothing.
+    pub(crate) async fn restart(&mut self) {
+        end(&mut self.process);
+        self.process = spawn(&self.folder, self.port, &[]).unwrap();
+        assert!(is_up(&mut self.process, self.port).await, "another program took the port");
+    }
+
+    /// Stops its process, or lets it go on.
+    pub(crate) fn stop(&self, is_stopped: bool) {
+        let signal = if is_stopped { "-STOP" } else { "-CONT" };
+        let ended = Command::new("kill").arg(signal).arg(self.process.id().to_string()).status().unwrap();
+        assert!(ended.success());
     }
 
     pub(crate) fn url(&self) -> String {

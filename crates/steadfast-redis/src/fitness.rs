@@ -1,0 +1,65 @@
+use crate::error::Unfit;
+
+/// What a server's `INFO` says of it. Managed stores forbid `CONFIG`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Info<'a>(pub(crate) &'a str);
+
+impl<'a> Info<'a> {
+    /// Returns the name of the server's run.
+    pub(crate) fn run(self) -> Option<&'a str> {
+        self.get("run_id")
+    }
+
+    /// Finds the first reason why the server cannot keep a quota.
+    pub(crate) fn check(self) -> Result<(), Unfit> {
+        let version = self.get("valkey_version").or_else(|| self.get("redis_version")).unwrap_or("unknown");
+        // Valkey calls itself Redis 7.2.4, whatever its own version is.
+        let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
+        if major.is_none_or(|major| major < 7) {
+            return Err(Unfit::TooOld { version: version.to_owned() });
+        }
+        match self.get("maxmemory_policy") {
+            None | Some("noeviction") => {}
+            Some(policy) => return Err(Unfit::Evicts { policy: policy.to_owned() }),
+        }
+        if self.get("role") != Some("master") {
+            return Err(Unfit::IsReplica);
+        }
+        // Shown only where `min-replicas-to-write` and `min-replicas-max-lag` are set.
+        let replicas = self.get("connected_slaves").is_some_and(|count| count != "0");
+        if replicas && self.get("min_slaves_good_slaves").is_none() {
+            return Err(Unfit::ForgetsAtPromotion);
+        }
+        Ok(())
+    }
+
+    fn get(self, field: &str) -> Option<&'a str> {
+        self.0.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')).map(str::trim)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIT: &str = "redis_version:7.0.15\r\nrun_id:8f3a\r\nmaxmemory_policy:noeviction\r\nrole:master\r\n\
+                       connected_slaves:0\r\n";
+
+    fn check(old: &str, new: &str) -> Result<(), Unfit> {
+        Info(&FIT.replace(old, new)).check()
+    }
+
+    #[test]
+    fn a_server_that_may_forget_is_refused_by_the_reason() {
+        assert_eq!(Info(FIT).run(), Some("8f3a"));
+        assert_eq!(Info(FIT).check(), Ok(()));
+        assert_eq!(check("7.0.15", "6.2.7"), Err(Unfit::TooOld { version: "6.2.7".to_owned() }));
+        assert_eq!(
+            check("noeviction", "allkeys-lru"),
+            Err(Unfit::Evicts { policy: "allkeys-lru".to_owned() })
+        );
+        assert_eq!(check("role:master", "role:slave"), Err(Unfit::IsReplica));
+        assert_eq!(check("slaves:0", "slaves:1"), Err(Unfit::ForgetsAtPromotion));
+        assert_eq!(check("slaves:0", "slaves:1\r\nmin_slaves_good_slaves:1"), Ok(()));
+    }
+}

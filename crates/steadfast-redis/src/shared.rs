@@ -1,0 +1,115 @@
+use std::{
+    fmt,
+    hash::{BuildHasher, RandomState},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use steadfast_call::{BootClock, ext::Account};
+
+use crate::{error::StoreError, returns::Returns, rule::Rule, shared_zone::SharedZone, store::Store};
+
+/// One account's place in a store that several processes share.
+///
+/// # Example
+///
+/// ```no_run
+/// use steadfast_limit::{Account, Lane, ZoneLimiter};
+/// use steadfast_redis::{Rule, Shared};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let shared = Shared::connect("redis://127.0.0.1:6379", &Account::new("SB0001")).await?;
+/// let limiter = ZoneLimiter::preset();
+/// let zones: Vec<_> = limiter.settings().iter().map(|zone| shared.zone("gateway", Rule::new(zone))).collect();
+///
+/// let mut permit = zones[0].acquire(Lane::Trading, None).await?;
+/// permit.sent();
+/// // The answer is here.
+/// permit.settle();
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Clone
+///
+/// Clones share the connection.
+///
+/// # Cancellation
+///
+/// A dropped [`acquire`](SharedZone::acquire) and a permit dropped before its request left are given back in the
+/// background. So are answers: no caller waits for the store after its own answer. If the store does not hear of them,
+/// each slot frees itself once its request can no longer be counted.
+#[derive(Clone)]
+pub struct Shared {
+    inner: Arc<Inner>,
+}
+
+/// The part that all zones and permits share.
+pub(crate) struct Inner {
+    pub(crate) store: Arc<Store>,
+    pub(crate) returns: Returns,
+    account: Account,
+    process: u64,
+    next: AtomicU64,
+    first_use: AtomicBool,
+}
+
+impl Shared {
+    /// Connects to the server at `address` (`redis://[:PASSWORD@]HOST[:PORT]`) for the account of that public name.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the server cannot be reached, or may forget what is counted in it.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub async fn connect(address: &str, account: &Account) -> Result<Self, StoreError> {
+        let store = Arc::new(Store::new(address, BootClock::system())?);
+        store.connect().await?;
+        Ok(Self {
+            inner: Arc::new(Inner {
+                returns: Returns::start(Arc::clone(&store)),
+                store,
+                account: account.clone(),
+                process: RandomState::new().hash_one(std::process::id()),
+                next: AtomicU64::new(0),
+                first_use: AtomicBool::new(false),
+            }),
+        })
+    }
+
+    /// Says that this process has just made the account's token, so nothing can have been counted yet if the store
+    /// knows nothing of the account. Without it an empty store counts as full for a while, except for cancels.
+    pub fn has_new_token(&self) {
+        self.inner.first_use.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns a zone of the account at `gateway`. All processes give the same name to the same gateway.
+    #[must_use]
+    pub fn zone(&self, gateway: &str, rule: Rule) -> SharedZone {
+        // Everything of an account lies on one server of a cluster.
+        let key = format!("{{sf:{}}}:{}:{gateway}", self.inner.account.as_str(), rule.zone());
+        SharedZone::new(Arc::clone(&self.inner), key, rule)
+    }
+}
+
+impl Inner {
+    /// Returns the id of another request.
+    pub(crate) fn new_id(&self) -> String {
+        format!("{:x}:{:x}", self.process, self.next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub(crate) fn is_first_use(&self) -> bool {
+        self.first_use.load(Ordering::Relaxed)
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("store", &self.inner.store).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,229 @@
+use std::{fmt, sync::Arc, time::Duration};
+
+use redis::{
+    AsyncConnectionConfig, Client, ErrorKind, RedisError, ServerErrorKind, aio::MultiplexedConnection, cmd,
+};
+use steadfast_call::BootClock;
+use tokio::{
+    sync::Mutex,
+    time::{Instant, timeout},
+};
+
+use crate::{
+    error::StoreError,
+    fitness::Info,
+    rule::{Micros, Rule},
+    script::{Script, acquire_arguments, settle_arguments},
+    store_clock::StoreClock,
+    windows::{Ask, Decision},
+};
+
+/// How long a connection or an answer may take.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
+
+/// How long after a failed connection the next one is tried.
+const TRIES_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+/// The server, and the one connection that all calls share.
+pub(crate) struct Store {
+    client: Client,
+    name: Arc<str>,
+    link: Mutex<Link>,
+    clock: parking_lot::Mutex<StoreClock>,
+    boot: BootClock,
+    began: Instant,
+}
+
+#[derive(Default)]
+struct Link {
+    open: Option<Open>,
+    failed: Option<(Instant, StoreError)>,
+    /// The number of the connection, so that a late error ends no newer one.
+    number: u64,
+}
+
+#[derive(Clone)]
+struct Open {
+    connection: MultiplexedConnection,
+    number: u64,
+    acquire: Arc<str>,
+    settle: Arc<str>,
+}
+
+/// The server's answer to a script.
+type Reply = (i64, Micros, Micros);
+
+impl Store {
+    pub(crate) fn new(address: &str, boot: BootClock) -> Result<Self, StoreError> {
+        let client = Client::open(address).map_err(|_| StoreError::InvalidAddress)?;
+        // Host and port alone: the address may hold a password.
+        let name = client.get_connection_info().addr().to_string().into();
+        Ok(Self {
+            client,
+            name,
+            link: Mutex::default(),
+            clock: parking_lot::Mutex::default(),
+            boot,
+            began: Instant::now(),
+        })
+    }
+
+    /// Connects, if there is no connection.
+    pub(crate) async fn connect(&self) -> Result<(), StoreError> {
+        self.open().await.map(|_| ())
+    }
+
+    /// Asks for a permit. The instants are those of the store's clock. After an error the request may have been
+    /// granted.
+    pub(crate) async fn acquire(
+        &self,
+        key: &str,
+        rule: &Rule,
+        ask: &Ask<'_>,
+    ) -> Result<(Decision, Duration), StoreError> {
+        let arguments = |latest| acquire_arguments(rule, ask, latest);
+        let ((granted, time, at), latest) = self.call(Script::ACQUIRE, key, arguments).await?;
+        if granted == 1 {
+            return Ok((Decision::Granted, Duration::ZERO));
+        }
+        let wait = (at - time.min(latest)).max(0).unsigned_abs();
+        Ok((Decision::Refused { earliest: at }, Duration::from_micros(wait)))
+    }
+
+    /// Records an answer.
+    pub(crate) async fn settle(&self, key: &str, rule: &Rule, id: &str) -> Result<(), StoreError> {
+        self.call(Script::SETTLE, key, |latest| settle_arguments(rule, id, latest)).await.map(|_| ())
+    }
+
+    /// Takes back a request that never left, and its place among those who wait.
+    pub(crate) async fn refund(&self, key: &str, id: &str) -> Result<(), StoreError> {
+        let Open { mut connection, number, .. } = self.open().await?;
+        let mut remove = cmd("ZREM");
+        remove.arg(key).arg(id).arg(format!("w{id}"));
+        match remove.query_async::<()>(&mut connection).await {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.close(number, &error).await),
+        }
+    }
+
+    /// Returns the time by this process's own clock, which counts the sleep of the machine where it can.
+    pub(crate) fn now(&self) -> Micros {
+        let now = self.boot.now().unwrap_or_else(|| self.began.elapsed());
+        Micros::try_from(now.as_micros()).unwrap_or(Micros::MAX / 8)
+    }
+
+    async fn call(
+        &self,
+        script: Script,
+        key: &str,
+        arguments: impl Fn(Micros) -> Vec<String>,
+    ) -> Result<(Reply, Micros), StoreError> {
+        // A second server that does not know the script either has come in between: that is one failure too many.
+        let mut loaded = false;
+        loop {
+            let mut open = self.open().await?;
+            let sent = self.now();
+            let latest = self.clock.lock().latest(sent);
+            let known = if script == Script::ACQUIRE { &open.acquire } else { &open.settle };
+            let mut evaluate = cmd("EVALSHA");
+            evaluate.arg(&**known).arg(1).arg(key).arg(arguments(latest));
+            match evaluate.query_async::<Reply>(&mut open.connection).await {
+                Ok(reply) => {
+                    self.clock.lock().observe(reply.1, sent);
+                    return Ok((reply, latest));
+                }
+                // Another run of the server. It has executed nothing.
+                Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) && !loaded => {
+                    loaded = true;
+                    self.close(open.number, &error).await;
+                }
+                Err(error) => return Err(self.close(open.number, &error).await),
+            }
+        }
+    }
+
+    async fn open(&self) -> Result<Open, StoreError> {
+        let mut link = self.link.lock().await;
+        if let Some(open) = &link.open {
+            return Ok(open.clone());
+        }
+        if let Some((failed, error)) = &link.failed
+            && failed.elapsed() < TRIES_AGAIN_AFTER
+        {
+            return Err(error.clone());
+        }
+        link.number += 1;
+        let open = match timeout(ANSWERS_WITHIN, self.dial(link.number)).await {
+            Ok(open) => open,
+            Err(_) => Err(self.is_silent()),
+        };
+        match open {
+            Ok(open) => {
+                link.failed = None;
+                Ok(link.open.insert(open).clone())
+            }
+            Err(error) => {
+                link.failed = Some((Instant::now(), error.clone()));
+                Err(error)
+            }
+        }
+    }
+
+    /// Connects, checks the server and loads the scripts for its run.
+    async fn dial(&self, number: u64) -> Result<Open, StoreError> {
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(ANSWERS_WITHIN))
+            .set_response_timeout(Some(ANSWERS_WITHIN));
+        let dialled = self.client.get_multiplexed_async_connection_with_config(&config).await;
+        let mut connection = dialled.map_err(|error| self.error(&error))?;
+        let info: String =
+            cmd("INFO").query_async(&mut connection).await.map_err(|error| self.error(&error))?;
+        let info = Info(&info);
+        info.check().map_err(|why| StoreError::Unfit { store: Arc::clone(&self.name), why })?;
+        let run = info.run().ok_or_else(|| self.unreachable("it does not name its run"))?;
+        let mut shas = [Script::ACQUIRE, Script::SETTLE].map(|_| Arc::from(""));
+        for (sha, script) in shas.iter_mut().zip([Script::ACQUIRE, Script::SETTLE]) {
+            let mut load = cmd("SCRIPT");
+            load.arg("LOAD").arg(script.text(run));
+            let loaded: String =
+                load.query_async(&mut connection).await.map_err(|error| self.error(&error))?;
+            *sha = loaded.into();
+        }
+        let [acquire, settle] = shas;
+        Ok(Open { connection, number, acquire, settle })
+    }
+
+    /// Ends a connection that has failed, and says why it did.
+    async fn close(&self, number: u64, error: &RedisError) -> StoreError {
+        let mut link = self.link.lock().await;
+        if link.open.as_ref().is_some_and(|open| open.number == number) {
+            link.open = None;
+        }
+        self.error(error)
+    }
+
+    fn error(&self, error: &RedisError) -> StoreError {
+        match error.kind() {
+            ErrorKind::AuthenticationFailed => StoreError::PasswordRefused { store: Arc::clone(&self.name) },
+            _ if matches!(error.code(), Some("NOAUTH" | "WRONGPASS")) => {
+                StoreError::PasswordRefused { store: Arc::clone(&self.name) }
+            }
+            _ => self.unreachable(error.category()),
+        }
+    }
+
+    /// Returns the error of a call that was given up.
+    pub(crate) fn is_silent(&self) -> StoreError {
+        self.unreachable("no answer in time")
+    }
+
+    fn unreachable(&self, why: &str) -> StoreError {
+        StoreError::Unreachable { store: Arc::clone(&self.name), why: why.into() }
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("name", &self.name).finish_non_exhaustive()
+    }
+}

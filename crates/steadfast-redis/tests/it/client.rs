@@ -1,0 +1,186 @@
+use std::{sync::Arc, time::Duration};
+
+use redis::cmd;
+use steadfast_limit::{Account, Ceilings, Lane, Profile, Quota, SECOND, Scope, Zone, ZoneLimiter};
+use steadfast_redis::{NotGranted, Rule, Shared, SharedZone, StoreError, Unfit};
+use steadfast_sandbox::enforce::{Enforcer, Kind, Window, decide};
+use tokio::time::{Instant, sleep};
+
+use crate::server::Server;
+
+const MS: Duration = Duration::from_millis(1);
+const KEY: &str = "{sf:SB0001}:general:gateway";
+
+/// Ten a second, with reserves.
+fn rule(profile: Profile) -> Rule {
+    let quota = Quota::new(Zone::GENERAL, Scope::AuthToken).limit(10, SECOND);
+    let quota = quota.ceilings(Ceilings::standard()).profile(profile);
+    Rule::new(&ZoneLimiter::builder().zone(quota).build().unwrap().settings()[0])
+}
+
+/// A process of the account, as far as the store can tell.
+async fn process(server: &Server, profile: Profile) -> SharedZone {
+    let shared = Shared::connect(&server.url(), &Account::new("SB0001")).await.unwrap();
+    shared.has_new_token();
+    shared.zone("gateway", rule(profile))
+}
+
+fn soon() -> Option<Instant> {
+    Some(Instant::now() + 200 * MS)
+}
+
+/// Waits until the store has as many requests of the zone as this.
+async fn holds(server: &Server, expected: usize) {
+    let mut connection = server.connection().await;
+    for _ in 0..300 {
+        let mut count = cmd("ZCOUNT");
+        let count: usize = count.arg(KEY).arg("(0").arg("+inf").query_async(&mut connection).await.unwrap();
+        if count == expected {
+            return;
+        }
+        sleep(10 * MS).await;
+    }
+    panic!("the store does not come to hold {expected} requests");
+}
+
+#[tokio::test]
+async fn four_clients_fill_the_windows_and_no_gateway_refuses() {
+    for (profile, kind, least) in [
+        (Profile::WindowLog, Kind::SlidingLog, 33),
+        (Profile::Universal, Kind::SlidingCounter { phase: 370 * MS }, 26),
+    ] {
+        let Some(server) = Server::start().await else { return };
+        let gateway = Arc::new(std::sync::Mutex::new(Enforcer::new(kind, Window::new(10, SECOND).unwrap())));
+        let began = Instant::now();
+        let mut tasks = Vec::new();
+        for _ in 0..4 {
+            let zone = process(&server, profile).await;
+            for _ in 0..4 {
+                let (zone, gateway) = (zone.clone(), Arc::clone(&gateway));
+                tasks.push(tokio::spawn(async move {
+                    let (mut accepted, mut refused) = (0, 0);
+                    while began.elapsed() < 4 * SECOND {
+                        let mut permit = zone.acquire(Lane::Critical, None).await.unwrap();
+                        permit.sent();
+                        sleep(5 * MS).await;
+                        let decision = decide(&mut [&mut gateway.lock().unwrap()], began.elapsed());
+                        sleep(5 * MS).await;
+                        permit.settle();
+                        *(if decision.is_ok() { &mut accepted } else { &mut refused }) += 1;
+                    }
+                    (accepted, refused)
+                }));
+            }
+        }
+        let (mut accepted, mut refused) = (0, 0);
+        for task in tasks {
+            let (its_accepted, its_refused) = task.await.unwrap();
+            accepted += its_accepted;
+            refused += its_refused;
+        }
+        let stats: String =
+            cmd("INFO").arg("commandstats").query_async(&mut server.connection().await).await.unwrap();
+        let calls = stats.lines().find(|line| line.contains("evalsha")).unwrap();
+        println!("{profile:?}: {accepted} accepted, {refused} refused; {calls}");
+        assert_eq!(refused, 0, "{profile:?}");
+        assert!(accepted >= least, "{profile:?}: {accepted}");
+    }
+}
+
+#[tokio::test]
+async fn a_permit_that_is_dropped_unsent_is_given_back() {
+    let Some(server) = Server::start().await else { return };
+    let zone = process(&server, Profile::WindowLog).await;
+    let permits: Vec<_> = futures(10, || async { zone.acquire(Lane::Critical, None).await.unwrap() }).await;
+    holds(&server, 10).await;
+    assert!(matches!(zone.acquire(Lane::Critical, soon()).await, Err(NotGranted::WouldMissDeadline { .. })));
+    drop(permits);
+    holds(&server, 0).await;
+    let mut sent = zone.acquire(Lane::Critical, soon()).await.unwrap();
+    sent.sent();
+    drop(sent);
+    sleep(50 * MS).await;
+    holds(&server, 1).await;
+}
+
+/// Awaits as many of them, one by one.
+async fn futures<T, F: Future<Output = T>>(count: usize, each: impl Fn() -> F) -> Vec<T> {
+    let mut all = Vec::new();
+    for _ in 0..count {
+        all.push(each().await);
+    }
+    all
+}
+
+#[tokio::test]
+async fn a_store_that_starts_again_counts_as_full_except_for_cancels() {
+    let Some(mut server) = Server::start().await else { return };
+    let zone = process(&server, Profile::WindowLog).await;
+    let permit = zone.acquire(Lane::Bulk, soon()).await.unwrap();
+    permit.settle();
+    server.restart().await;
+    // Another process has no new token: it cannot know that nothing was counted.
+    let shared = Shared::connect(&server.url(), &Account::new("SB0001")).await.unwrap();
+    let other = shared.zone("gateway", rule(Profile::WindowLog));
+    let refused = other.acquire(Lane::Trading, soon()).await;
+    let Err(NotGranted::WouldMissDeadline { earliest }) = refused else { panic!("{refused:?}") };
+    assert!(earliest > 30 * SECOND, "{earliest:?}");
+    // The first process meets another run with a connection that has broken.
+    let mut cancel = zone.acquire(Lane::Critical, Some(Instant::now() + 5 * SECOND)).await.unwrap();
+    cancel.sent();
+    cancel.settle();
+}
+
+#[tokio::test]
+async fn a_request_whose_reply_is_lost_is_given_back_and_asked_for_again() {
+    let Some(server) = Server::start().await else { return };
+    let zone = process(&server, Profile::WindowLog).await;
+    zone.acquire(Lane::Trading, soon()).await.unwrap().refund();
+    holds(&server, 0).await;
+    // The server keeps the call, and executes it after its caller has given it up.
+    () = cmd("CLIENT").arg("PAUSE").arg(1_300).query_async(&mut server.connection().await).await.unwrap();
+    let mut permit = zone.acquire(Lane::Trading, Some(Instant::now() + 4 * SECOND)).await.unwrap();
+    permit.sent();
+    holds(&server, 1).await;
+}
+
+#[tokio::test]
+async fn without_the_store_nothing_is_granted_and_its_name_is_told() {
+    let Some(server) = Server::start().await else { return };
+    let zone = process(&server, Profile::WindowLog).await;
+    zone.acquire(Lane::Trading, soon()).await.unwrap().refund();
+    server.stop(true);
+    let refused = zone.acquire(Lane::Critical, soon()).await;
+    server.stop(false);
+    let Err(NotGranted::Store(StoreError::Unreachable { store, .. })) = refused else {
+        panic!("{refused:?}")
+    };
+    assert!(server.url().contains(&*store), "{store}");
+    // It goes on by itself.
+    zone.acquire(Lane::Critical, Some(Instant::now() + 5 * SECOND)).await.unwrap().refund();
+}
+
+#[tokio::test]
+async fn a_store_that_may_forget_or_is_none_is_refused_by_name() {
+    let account = Account::new("SB0001");
+    let connect = async |address: &str| Shared::connect(address, &account).await.err();
+    let Some(evicts) = Server::start_with(&["--maxmemory-policy", "allkeys-lru"]).await else { return };
+    let refused = connect(&evicts.url()).await;
+    assert!(
+        matches!(&refused, Some(StoreError::Unfit { why: Unfit::Evicts { policy }, .. }) if policy == "allkeys-lru"),
+        "{refused:?}"
+    );
+    let mut connection = evicts.connection().await;
+    let mut set = cmd("CONFIG");
+    () = set.arg("SET").arg("maxmemory-policy").arg("noeviction").query_async(&mut connection).await.unwrap();
+    assert_eq!(connect(&evicts.url()).await, None);
+    let mut set = cmd("CONFIG");
+    () = set.arg("SET").arg("requirepass").arg("right").query_async(&mut connection).await.unwrap();
+    for address in [evicts.url(), evicts.url().replace("//", "//:canary-wrong@")] {
+        let refused = connect(&address).await;
+        assert!(matches!(refused, Some(StoreError::PasswordRefused { .. })), "{refused:?}");
+        assert!(!format!("{refused:?}").contains("canary"));
+    }
+    assert_eq!(connect(&evicts.url().replace("//", "//:right@")).await, None);
+    assert_eq!(connect("file:///etc").await, Some(StoreError::InvalidAddress));
+}
