@@ -30,6 +30,7 @@ const VISIBLE: &[&str] = &[
     "docs",
     "examples",
     "fuzz",
+    "packaging",
     "xtask",
 ];
 

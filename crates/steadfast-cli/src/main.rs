@@ -7,6 +7,7 @@ mod arena;
 mod auth;
 mod client;
 mod clock;
+mod completions;
 mod core_dump;
 mod dead_token;
 mod demo;
@@ -16,6 +17,7 @@ mod exit;
 mod journal;
 mod limits;
 mod login;
+mod man;
 mod orders;
 mod placement;
 mod probe;
@@ -29,6 +31,7 @@ mod sends;
 mod signal;
 mod stdout;
 mod summary;
+mod wait;
 
 use std::process::ExitCode;
 
@@ -66,6 +69,12 @@ enum Verb {
     Replay(replay::Args),
     /// Run a gateway that enforces the specification, and misbehaves on demand.
     Sandbox(sandbox::Args),
+    /// Wait until a server answers, such as a sandbox that a script has started.
+    Wait(wait::Args),
+    /// Print what a shell needs to complete this command.
+    Completions(completions::Args),
+    /// Print the manual page of this command, or write those of all verbs.
+    Man(man::Args),
 }
 
 fn main() -> ExitCode {
@@ -81,6 +90,9 @@ fn main() -> ExitCode {
         Verb::Orders(args) => run(orders::run(args)),
         Verb::Replay(args) => run(replay::run(args)),
         Verb::Sandbox(args) => run(sandbox::run(args)),
+        Verb::Wait(args) => run(wait::run(args)),
+        Verb::Completions(args) => completions::run(&args),
+        Verb::Man(args) => man::run(&args),
     });
     match stdout::settle(ended) {
         Ok(()) => ExitCode::SUCCESS,

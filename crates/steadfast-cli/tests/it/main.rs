@@ -33,6 +33,7 @@ mod sandbox;
 #[cfg(unix)]
 mod session;
 mod shared_limits;
+mod shell;
 mod target;
 #[cfg(target_os = "linux")]
 mod terminal;
