@@ -21,6 +21,8 @@ mod head;
 mod refusal;
 mod target;
 
+use std::sync::Arc;
+
 use http::{HeaderMap, Method};
 use steadfast::{
     call::{Lane, Routes},
@@ -41,7 +43,7 @@ const BASE: &str = "/v2";
 pub struct Front {
     hosts: Hosts,
     tokens: Tokens,
-    routes: Routes,
+    routes: Arc<Routes>,
 }
 
 /// A request that may pass. It holds everything that is used of the head; the head itself is not passed on.
@@ -75,8 +77,8 @@ pub struct Admitted {
 impl Front {
     /// Admits callers that know one of `tokens` and name one of `hosts`. `routes` says which path needs which scope.
     #[must_use]
-    pub fn new(hosts: Hosts, tokens: Tokens, routes: Routes) -> Self {
-        Self { hosts, tokens, routes }
+    pub fn new(hosts: Hosts, tokens: Tokens, routes: impl Into<Arc<Routes>>) -> Self {
+        Self { hosts, tokens, routes: routes.into() }
     }
 
     /// Decides about a request by its whole head, with the empty line that ends it.
@@ -120,8 +122,18 @@ impl Front {
 
     /// Decides about the caller: host, page, token.
     fn caller(&self, head: &Head<'_>) -> Result<Scope, Refusal> {
+        self.page(head)?;
+        self.token(head)
+    }
+
+    /// Decides about host and page.
+    pub(crate) fn page(&self, head: &Head<'_>) -> Result<(), Refusal> {
         self.hosts.check(head)?;
-        caller::refuse_pages(head)?;
+        caller::refuse_pages(head)
+    }
+
+    /// Decides about the token.
+    pub(crate) fn token(&self, head: &Head<'_>) -> Result<Scope, Refusal> {
         self.tokens.scope_of(head)
     }
 }

@@ -1,7 +1,29 @@
 //! A sidecar in front of the trading REST service, so that programs in any language need only another base address.
 //!
-//! This version holds the [`front`]: the decision, from the bytes of a request's head alone, whether the request may
-//! pass. There is no server yet, no forwarding, and no listener for an operator.
+//! [`Proxy`] serves the service's own paths on a local address. Programs send the requests that they would send to the
+//! service, with a local token instead of its own, and get the service's answers. Behind it is the whole stack: limits,
+//! token, repeats that are safe, and the search for orders in doubt. The [`front`] decides, from the bytes of a request's
+//! head alone, whether it may pass.
+//!
+//! # Orders
+//!
+//! 1. An order's answer is held until it is resolved, or its deadline ends. If its outcome stays unknown, the answer is
+//!    504 with `retry-safe: false` and `verify: /api/oms/orders`.
+//! 2. `Idempotency-Key` is the order's name. An order of a name that is on its way is answered with 409, another order
+//!    with 422, and the same one later with the first one's outcome.
+//! 3. A form without a name that equals one without an end, or one whose answer its caller did not hear in the last five
+//!    minutes, is answered with 409, and the order's id in `x-steadfast-order-id` if it is known. `x-new-order: 1` places
+//!    it all the same. "Heard" means handed to the kernel on a connection that was open.
+//! 4. A cancel or a change in doubt is decided by the list, as by the typed client.
+//!
+//! `x-lane` (`critical`, `trading`, `normal`, `bulk`) sets a request's lane; a GET is at most normal. The sidecar's own
+//! errors have the service's envelope and status, and the reason in `Proxy-Status`. Logins are the sidecar's own, so
+//! `/api-gw/` does not pass. A path that is not in the table is sent once, under the strictest zone.
+//!
+//! # What it does not do yet
+//!
+//! It listens on TCP only, and has no dashboard, no reload and no OpenAPI page. It answers no login. A form without a
+//! name that was placed before a restart, and is not in doubt, may be placed again: give names.
 //!
 //! # Example
 //!
@@ -25,4 +47,12 @@
 //! # }
 //! ```
 
+mod admin;
+mod answer;
+mod forward;
 pub mod front;
+mod orders;
+mod screen;
+mod server;
+
+pub use crate::server::Proxy;

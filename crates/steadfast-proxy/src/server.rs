@@ -1,0 +1,295 @@
+use std::{
+    convert::Infallible, fmt, future::Future, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration,
+};
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Limited};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use steadfast::{BaseUrl, Client, call::Routes, spec::Paths};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpStream},
+    sync::{Semaphore, watch},
+    task::JoinSet,
+    time::timeout,
+};
+
+use crate::{
+    admin,
+    answer::{AnswerBody, Own},
+    forward::Forward,
+    front::{Admitted, Front, Hosts, Refusal, Tokens},
+    screen::{Admit, Screened, Talk},
+};
+
+/// The most connections of a listener. Later ones wait in its backlog.
+const CONNECTIONS: usize = 1_000;
+/// How long a connection may be idle, or a request take to be read by HTTP.
+const IDLE: Duration = Duration::from_secs(75);
+/// How long a body may take.
+const BODY_PATIENCE: Duration = Duration::from_secs(10);
+/// The longest body, chunks counted by what they hold.
+const BODY_LIMIT: usize = 256 * 1024;
+
+/// A sidecar: the service's own paths on a local address, with the stack behind them.
+///
+/// # Clone
+///
+/// Clones are the same sidecar.
+#[derive(Clone)]
+pub struct Proxy {
+    pub(crate) forward: Arc<Forward>,
+    pub(crate) tokens: Tokens,
+    routes: Arc<Routes>,
+    pub(crate) running: Arc<watch::Sender<bool>>,
+}
+
+impl Proxy {
+    /// Passes requests of callers that know one of `tokens` on to the service at `base` by `client`.
+    ///
+    /// `paths` are those of the client. Its routes should [guard](Routes::guard_unknown) unknown paths.
+    #[must_use]
+    pub fn new(client: Client, base: BaseUrl, paths: &Paths, tokens: Tokens) -> Self {
+        let mut random = [0; 8];
+        // Without chance the names of two processes could be the same, and their orders be taken for one.
+        let prefix = match getrandom::fill(&mut random) {
+            Ok(()) => u64::from_le_bytes(random),
+            Err(_) => u64::from(std::process::id()),
+        };
+        Self {
+            forward: Arc::new(Forward::new(client, base, format!("sidecar-{prefix:016x}"))),
+            tokens,
+            routes: Arc::new(Routes::new(paths)),
+            running: Arc::new(watch::channel(true).0),
+        }
+    }
+
+    /// Returns the number of orders whose callers wait for an answer.
+    #[must_use]
+    pub fn waiting_orders(&self) -> usize {
+        self.forward.orders.running()
+    }
+
+    /// Takes no further order from now on, and lets none leave that waits in a queue. Those on their way are answered.
+    pub fn stop(&self) {
+        self.running.send_replace(false);
+        self.forward.client.halt();
+    }
+
+    /// True between the start and [`stop`](Self::stop).
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        *self.running.borrow()
+    }
+
+    /// Serves trading programs on `listener` until `shutdown` completes, and then what is open until it is answered.
+    ///
+    /// # Errors
+    ///
+    /// The listener's, if it fails for good.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future drops all connections. Orders on their way are still looked for, and never sent again.
+    pub async fn serve(&self, listener: TcpListener, shutdown: impl Future<Output = ()>) -> io::Result<()> {
+        let bound = listener.local_addr()?;
+        listen(listener, shutdown, |stream, stop| {
+            let (proxy, local) = (self.clone(), stream.local_addr().unwrap_or(bound));
+            let hosts = Hosts::of([bound, local]);
+            let front = Front::new(hosts, self.tokens.clone(), self.routes.clone());
+            let admit: Admit<Admitted> = Arc::new(move |head| {
+                front.admit(head).map(|admitted| {
+                    let framing = admitted.framing;
+                    (admitted, framing)
+                })
+            });
+            async move {
+                converse(stream, admit, stop, move |request, verdict, talk| {
+                    let proxy = proxy.clone();
+                    async move { proxy.answer(request, verdict, talk).await }
+                })
+                .await;
+            }
+        })
+        .await
+    }
+
+    /// Serves an operator on `listener`: `GET /livez`, `/readyz`, `/startupz` and `/metrics`, `POST /-/halt` and
+    /// `/-/resume`. The first three need no token, `/metrics` any, and the others one that trades.
+    ///
+    /// # Errors
+    ///
+    /// As [`serve`](Self::serve).
+    pub async fn serve_admin(
+        &self,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()>,
+    ) -> io::Result<()> {
+        let bound = listener.local_addr()?;
+        listen(listener, shutdown, |stream, stop| {
+            let (proxy, local) = (self.clone(), stream.local_addr().unwrap_or(bound));
+            let front = Front::new(Hosts::of([bound, local]), self.tokens.clone(), self.routes.clone());
+            let admit: Admit<admin::Task> = Arc::new(move |head| admin::admit(&front, head));
+            async move {
+                converse(stream, admit, stop, move |_, verdict: Result<admin::Task, Refusal>, _| {
+                    let answer = match verdict {
+                        Ok(task) => admin::answer(&proxy, task),
+                        Err(refusal) => Own::refusal(refusal).into_response(),
+                    };
+                    async move { answer }
+                })
+                .await;
+            }
+        })
+        .await
+    }
+
+    async fn answer(
+        &self,
+        request: Request<Incoming>,
+        verdict: Result<Admitted, Refusal>,
+        talk: Arc<Talk<Admitted>>,
+    ) -> Response<AnswerBody> {
+        let admitted = match verdict {
+            Ok(admitted) => admitted,
+            Err(refusal) => return Own::refusal(refusal).into_response(),
+        };
+        let is_chunked = admitted.framing == crate::front::Framing::Chunked;
+        let own =
+            |status, details| Own::new(status, "http_request_error", details).with("connection", "close");
+        let body = match timeout(BODY_PATIENCE, Limited::new(request.into_body(), BODY_LIMIT).collect()).await
+        {
+            Ok(Ok(body)) => body.to_bytes(),
+            Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
+                return own(StatusCode::PAYLOAD_TOO_LARGE, "body is too long").into_response();
+            }
+            Ok(Err(_)) => return own(StatusCode::BAD_REQUEST, "body cannot be read").into_response(),
+            Err(_) => return own(StatusCode::REQUEST_TIMEOUT, "body took too long").into_response(),
+        };
+        let reads_or_cancels = admitted.method == Method::GET || admitted.method == Method::DELETE;
+        let mut answer = if self.is_running() || reads_or_cancels {
+            self.forward.answer(admitted, body, talk).await
+        } else {
+            Own::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "http_request_denied",
+                "proxy is ending; nothing was sent",
+            )
+            .retry_after(Duration::from_secs(1))
+            .into_response()
+        };
+        if is_chunked || !self.is_running() {
+            // Chunks are not counted on the way, so nothing is read behind them.
+            answer.headers_mut().insert(http::header::CONNECTION, http::HeaderValue::from_static("close"));
+        }
+        answer
+    }
+}
+
+impl fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Proxy").field("base", &self.forward.base).finish_non_exhaustive()
+    }
+}
+
+/// Serves HTTP on one connection until it ends or, once `stop` changes, what is open is answered.
+async fn converse<I, T, F, A>(io: I, admit: Admit<T>, mut stop: watch::Receiver<()>, answer: A)
+where
+    I: AsyncRead + AsyncWrite + Unpin,
+    T: 'static,
+    A: Fn(Request<Incoming>, Result<T, Refusal>, Arc<Talk<T>>) -> F,
+    F: Future<Output = Response<AnswerBody>>,
+{
+    let (screened, talk) = Screened::new(io, admit);
+    let service = service_fn(move |request| {
+        let answer = answer(request, talk.next(), talk.clone());
+        async move { Ok::<_, Infallible>(answer.await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(IDLE)
+        .max_headers(80)
+        .serve_connection(TokioIo::new(screened), service);
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        _ = stop.changed() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "connection ended");
+    }
+}
+
+async fn listen<C, F>(listener: TcpListener, shutdown: impl Future<Output = ()>, serve: C) -> io::Result<()>
+where
+    C: Fn(TcpStream, watch::Receiver<()>) -> F,
+    F: Future<Output = ()> + Send + 'static,
+{
+    let (running, stop) = watch::channel(());
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    // Dropping this future drops every connection.
+    let mut connections = JoinSet::new();
+    let mut shutdown = pin!(shutdown);
+    loop {
+        while connections.try_join_next().is_some() {}
+        let accepted = async {
+            let place = places.clone().acquire_owned().await;
+            (place, accept(&listener).await)
+        };
+        let (place, (stream, _)) = tokio::select! {
+            biased;
+            () = &mut shutdown => break,
+            (place, accepted) = accepted => (place, accepted?),
+        };
+        let connection = serve(stream, stop.clone());
+        connections.spawn(async move {
+            connection.await;
+            drop(place);
+        });
+    }
+    drop(listener);
+    running.send_replace(());
+    while connections.join_next().await.is_some() {}
+    Ok(())
+}
+
+async fn accept(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                // This only makes answers faster, and may fail if the client is gone already.
+                let _ = stream.set_nodelay(true);
+                return Ok((stream, peer));
+            }
+            // The client gave up, or descriptors are short for a moment.
+            Err(error) if is_passing(&error) => {
+                tracing::warn!(%error, "connection not accepted");
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    const EMFILE: i32 = 24;
+    const ENFILE: i32 = 23;
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::Interrupted
+    ) || matches!(error.raw_os_error(), Some(EMFILE | ENFILE))
+}
+
+/// Makes an answer in plain text.
+pub(crate) fn text(status: StatusCode, text: impl Into<Bytes>) -> Response<AnswerBody> {
+    let mut response = Response::new(AnswerBody::own(text));
+    *response.status_mut() = status;
+    let plain = http::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(http::header::CONTENT_TYPE, plain);
+    response
+}

@@ -1,0 +1,9 @@
+//! The sidecar as programs see it: over real sockets, in front of a sandbox.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod admin;
+mod orders;
+mod passing;
+mod smuggling;
+mod world;

@@ -1,0 +1,67 @@
+use steadfast_sandbox::Sandbox;
+
+use crate::world::{READER, TOKEN, World};
+
+#[tokio::test]
+async fn a_connection_carries_many_requests_with_the_services_answers() {
+    let world = World::new(Sandbox::builder()).await;
+    let mut line = world.connect().await;
+    line.send(&world.order(&[])).await;
+    let placed = line.answer().await.unwrap();
+    assert_eq!(placed.status, 200, "{placed:?}");
+    assert!(placed.body.contains(r#""s":"ok""#) && placed.header("set-cookie").is_none());
+    let id = world.sandbox.state().orders[0].order_id.clone();
+    assert!(placed.body.contains(&id));
+
+    line.send(&world.request("GET /v2/api/oms/orders HTTP/1.1", &[], "")).await;
+    assert!(line.answer().await.unwrap().body.contains(&id));
+    let change = format!("orderId={id}&qty=7");
+    line.send(&world.request("PUT /v2/api/oms/modify-order HTTP/1.1", &[], &change)).await;
+    assert_eq!(line.answer().await.unwrap().status, 200);
+    assert_eq!(world.sandbox.state().orders[0].qty.to_string(), "7");
+    let cancel = format!("DELETE /v2/api/oms/cancel-order?orderId={id} HTTP/1.1");
+    line.send(&world.request(&cancel, &[], "")).await;
+    assert_eq!(line.answer().await.unwrap().status, 200);
+    // A heard answer makes room for an equal order.
+    line.send(&world.order(&[])).await;
+    assert_eq!(line.answer().await.unwrap().status, 200);
+    assert_eq!(world.placed(), 2);
+}
+
+#[tokio::test]
+async fn the_services_form_of_a_token_is_known_and_never_passed_on() {
+    let world = World::new(Sandbox::builder()).await;
+    let host = format!("Host: {}", world.address);
+    for (token, status) in [(TOKEN, 200), (READER, 403)] {
+        let form = crate::world::FORM;
+        let order = format!(
+            "POST /v2/api/oms/place-order HTTP/1.1\r\n{host}\r\nAuthorization: Bearer their-key:{token}\r\n\
+             Content-Length: {}\r\n\r\n{form}",
+            form.len()
+        );
+        assert_eq!(world.ask(order.as_bytes()).await.status, status);
+        let list = format!(
+            "GET /v2/api/oms/orders HTTP/1.1\r\n{host}\r\nAuthorization: Bearer their-key:{token}\r\n\r\n"
+        );
+        assert_eq!(world.ask(list.as_bytes()).await.status, 200, "the service got its own token");
+    }
+    assert_eq!(world.placed(), 1);
+}
+
+#[tokio::test]
+async fn wrong_forms_are_answered_as_the_service_would() {
+    let world = World::new(Sandbox::builder()).await;
+    for (line, form, status) in [
+        ("POST /v2/api/oms/place-order HTTP/1.1", "qty=1", 400),
+        ("POST /v2/api/oms/place-order HTTP/1.1", "", 400),
+        ("PUT /v2/api/oms/modify-order HTTP/1.1", "qty=1", 400),
+        ("DELETE /v2/api/oms/cancel-order HTTP/1.1", "", 400),
+    ] {
+        let answer = world.ask(&world.request(line, &[], form)).await;
+        assert_eq!(answer.status, status, "{line} {answer:?}");
+        assert!(answer.body.contains("Input validation failed"), "{answer:?}");
+    }
+    assert_eq!(world.arrivals(), 0);
+    let unknown = world.ask(&world.request("GET /v2/api/never/heard/of HTTP/1.1", &[], "")).await;
+    assert_eq!((unknown.status, world.arrivals()), (404, 1), "the service's own word");
+}

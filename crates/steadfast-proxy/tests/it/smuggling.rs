@@ -1,0 +1,171 @@
+//! Requests that hide others, and callers that are none.
+
+use steadfast_sandbox::Sandbox;
+
+use crate::world::{FORM, TOKEN, World};
+
+const ORDER: &str = "POST /v2/api/oms/place-order HTTP/1.1";
+
+#[tokio::test]
+async fn nothing_of_a_request_with_two_readings_reaches_the_service() {
+    let world = World::new(Sandbox::builder()).await;
+    let host = format!("Host: {}", world.address);
+    let token = format!("Authorization: Bearer {TOKEN}");
+    let hidden = String::from_utf8(world.order(&[])).unwrap();
+    let chunk = format!("{:x}\r\n{FORM}\r\n0\r\n\r\n", FORM.len());
+    let length = FORM.len();
+
+    let mut cases: Vec<(String, String)> = Vec::new();
+    // Two ends of one body.
+    for lines in [
+        format!("Content-Length: {length}\r\nTransfer-Encoding: chunked"),
+        format!("Transfer-Encoding: chunked\r\nContent-Length: {length}"),
+        format!("Content-Length: {length}\r\nContent-Length: {length}"),
+        format!("Content-Length: {length}\r\nContent-Length: 0"),
+        format!("Content-Length: 0\r\nContent-Length: {length}"),
+        format!("Content-Length: {length}, {length}"),
+        format!("Content-Length: +{length}"),
+        format!("Content-Length: 0{length}"),
+        format!("Content-Length: {length} "),
+        format!("Content-Length : {length}"),
+        format!(" Content-Length: {length}"),
+        format!("X: y\r\n Content-Length: {length}"),
+        format!("X: y\nContent-Length: {length}"),
+        format!("X: y\rContent-Length: {length}"),
+        format!("Content-Length: {length}\r"),
+        format!("Content-Length:\u{b}{length}"),
+        format!("Content-Length: {length}\0"),
+        "Content-Length: -1".to_owned(),
+        "Content-Length: 99999999999999999999".to_owned(),
+        "Content-Length: 0x10".to_owned(),
+    ] {
+        if lines != format!("Content-Length: {length} ") {
+            cases.push((lines, FORM.to_owned()));
+        }
+    }
+    for coding in [
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity",
+        "Transfer-Encoding: identity",
+        "Transfer-Encoding: gzip, chunked",
+        "Transfer-Encoding: chunked, gzip",
+        "Transfer-Encoding: xchunked",
+        "Transfer-Encoding: \"chunked\"",
+        "Transfer-Encoding: chunked;x=y",
+        "Transfer-Encoding:\u{b}chunked",
+        "Transfer-Encoding : chunked",
+        " Transfer-Encoding: chunked",
+        "X: y\nTransfer-Encoding: chunked",
+        "Transfer-Encoding\0: chunked",
+    ] {
+        cases.push((coding.to_owned(), chunk.clone()));
+    }
+    let mut raw: Vec<String> = cases
+        .into_iter()
+        .map(|(lines, body)| format!("{ORDER}\r\n{host}\r\n{token}\r\n{lines}\r\n\r\n{body}{hidden}"))
+        .collect();
+    // Heads that are none, each before a whole order.
+    for line in [
+        "GET /v2/api/oms/orders HTTP/1.0",
+        "GET /v2/api/oms/orders HTTP/2.0",
+        "GET /v2/api/oms/orders",
+        "GET  /v2/api/oms/orders HTTP/1.1",
+        "GET http://127.0.0.1/v2/api/oms/orders HTTP/1.1",
+        "CONNECT api.example:443 HTTP/1.1",
+        "TRACE /v2/api/oms/orders HTTP/1.1",
+        "GET * HTTP/1.1",
+        "GET /v2/api/../api/oms/orders HTTP/1.1",
+        "GET /v2/%2e%2e/v2/api/oms/orders HTTP/1.1",
+        "GET /v2/api%2foms/orders HTTP/1.1",
+        "GET /v2/api\\oms\\orders HTTP/1.1",
+        "GET //v2/api/oms/orders HTTP/1.1",
+        "GET /v2/api/oms/orders%0d%0aX:y HTTP/1.1",
+        "POST /v2/api-gw/oauth/individual-token-v2 HTTP/1.1",
+        "GET /v1/api/oms/orders HTTP/1.1",
+        "PRI * HTTP/2.0",
+        "\u{16}\u{3}\u{1}",
+        "get /v2/api/oms/orders HTTP/1.1",
+        "",
+    ] {
+        raw.push(format!("{line}\r\n{host}\r\n{token}\r\n\r\n{hidden}"));
+    }
+    raw.push(format!("GET /v2/api/oms/orders HTTP/1.1\n{host}\n{token}\n\n{hidden}"));
+    raw.push(format!(
+        "GET /v2/api/oms/orders HTTP/1.1\r\n{host}\r\n{token}\r\nContent-Length: 5\r\n\r\nhello{hidden}"
+    ));
+    raw.push(format!("GET /v2/api/oms/orders HTTP/1.1\r\n{host}\r\n{token}\r\nUpgrade: h2c\r\n\r\n{hidden}"));
+    raw.push(format!("{ORDER}\r\n{host}\r\n{token}\r\nX: {}\r\n\r\n{hidden}", "y".repeat(20_000)));
+    assert!(raw.len() >= 50, "{}", raw.len());
+
+    for request in &raw {
+        let mut line = world.connect().await;
+        line.send(request.as_bytes()).await;
+        let answer = line.answer().await.unwrap();
+        assert!((400..=599).contains(&answer.status), "{request:?}: {answer:?}");
+        assert!(
+            answer.body.starts_with(r#"{"msg":"#) && answer.header("proxy-status").is_some(),
+            "{answer:?}"
+        );
+        assert!(line.is_over().await, "nothing is read behind it: {request:?}");
+    }
+    assert_eq!(world.arrivals(), 0);
+}
+
+#[tokio::test]
+async fn a_request_hidden_behind_a_good_one_does_not_pass() {
+    let world = World::new(Sandbox::builder()).await;
+    let mut line = world.connect().await;
+    let good = world.request("GET /v2/api/oms/orders HTTP/1.1", &[], "");
+    let bad = format!("{ORDER}\r\nHost: evil.example\r\nContent-Length: {}\r\n\r\n{FORM}", FORM.len());
+    line.send(&[&good[..], bad.as_bytes(), &world.order(&[])[..]].concat()).await;
+    assert_eq!(line.answer().await.unwrap().status, 200);
+    assert_eq!(line.answer().await.unwrap().status, 403);
+    assert!(line.is_over().await);
+    assert_eq!((world.arrivals(), world.placed()), (1, 0));
+
+    // Behind chunks nothing is read, because they are not counted on the way.
+    let mut line = world.connect().await;
+    let head = world.request(ORDER, &["Transfer-Encoding: chunked"], "");
+    let chunks = format!("{:x}\r\n{FORM}\r\n0\r\n\r\n", FORM.len());
+    line.send(&[&head[..], chunks.as_bytes(), &world.order(&["x-new-order: 1"])[..]].concat()).await;
+    let answer = line.answer().await.unwrap();
+    assert_eq!((answer.status, answer.header("connection")), (200, Some("close")), "{answer:?}");
+    assert!(line.is_over().await);
+    assert_eq!(world.placed(), 1);
+}
+
+#[tokio::test]
+async fn strangers_and_web_pages_reach_nothing() {
+    let world = World::new(Sandbox::builder()).await;
+    let own = format!("Host: {}", world.address);
+    let (token, wrong) =
+        (format!("Authorization: Bearer {TOKEN}"), "Authorization: Bearer wrong-0123456789abcdef");
+    let port = world.address.port();
+    for (lines, status) in [
+        (vec![own.clone()], 401),
+        (vec![own.clone(), wrong.to_owned()], 401),
+        (vec![own.clone(), token.clone(), token.clone()], 400),
+        (vec![token.clone()], 403),
+        (vec![format!("Host: evil.example:{port}"), token.clone()], 403),
+        (vec![format!("Host: localhost.evil.example:{port}"), token.clone()], 403),
+        (vec!["Host: localhost".to_owned(), token.clone()], 403),
+        (vec![own.clone(), own.clone(), token.clone()], 400),
+        (vec![own.clone(), token.clone(), "Origin: https://evil.example".to_owned()], 403),
+        (vec![own.clone(), token.clone(), "Origin: null".to_owned()], 403),
+        (vec![own.clone(), token.clone(), format!("Origin: http://localhost:{port}")], 403),
+        (vec![own.clone(), token.clone(), "Sec-Fetch-Site: cross-site".to_owned()], 403),
+        (vec![own.clone(), token.clone(), "Sec-Fetch-Site: same-origin".to_owned()], 403),
+    ] {
+        let head =
+            format!("{ORDER}\r\n{}\r\nContent-Length: {}\r\n\r\n{FORM}", lines.join("\r\n"), FORM.len());
+        let answer = world.ask(head.as_bytes()).await;
+        assert_eq!(answer.status, status, "{lines:?}");
+        assert!(!answer.head.to_ascii_lowercase().contains("access-control"), "no page reads it");
+    }
+    assert_eq!(world.arrivals(), 0);
+    let named = format!(
+        "{ORDER}\r\nHost: localhost:{port}\r\n{token}\r\nContent-Length: {}\r\n\r\n{FORM}",
+        FORM.len()
+    );
+    assert_eq!(world.ask(named.as_bytes()).await.status, 200);
+}
