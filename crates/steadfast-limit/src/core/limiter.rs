@@ -70,6 +70,9 @@ pub struct Limiter {
     /// Keys whose queues must be examined again.
     dirty: Vec<usize>,
     scratch: Vec<Nanos>,
+    /// Nothing is remembered while a queue is examined.
+    #[cfg(test)]
+    scans_plainly: bool,
 }
 
 impl Limiter {
@@ -86,6 +89,8 @@ impl Limiter {
             events: Vec::new(),
             dirty: Vec::new(),
             scratch: Vec::new(),
+            #[cfg(test)]
+            scans_plainly: false,
         }
     }
 

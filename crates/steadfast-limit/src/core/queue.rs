@@ -1,7 +1,4 @@
-use std::{
-    collections::BTreeSet,
-    ops::Bound::{Excluded, Unbounded},
-};
+use std::collections::VecDeque;
 
 use steadfast_call::Lane;
 
@@ -34,7 +31,8 @@ impl Place {
 /// The waiters for one key of one zone.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    places: BTreeSet<Place>,
+    /// In order. Most arrive at the end and leave at the front, and a place's rank is found by halving.
+    places: VecDeque<Place>,
     waiting: [u32; LANES],
     alarm: Option<Alarm>,
     /// The waiter that keeps the same timer as the alarm's waiter.
@@ -63,13 +61,15 @@ pub(crate) struct Alarm {
 
 impl Queue {
     pub(crate) fn insert(&mut self, place: Place) {
-        if self.places.insert(place) {
+        if let Err(rank) = self.places.binary_search(&place) {
+            self.places.insert(rank, place);
             self.waiting[place.lane as usize] += 1;
         }
     }
 
     pub(crate) fn remove(&mut self, place: &Place) {
-        if self.places.remove(place) {
+        if let Ok(rank) = self.places.binary_search(place) {
+            self.places.remove(rank);
             self.waiting[place.lane as usize] -= 1;
         }
     }
@@ -140,17 +140,14 @@ impl Queue {
         Some(called)
     }
 
-    /// Returns the foremost place, or the one directly behind `place`.
-    pub(crate) fn behind(&self, place: Option<&Place>) -> Option<Place> {
-        match place {
-            None => self.places.first().copied(),
-            Some(place) => self.places.range((Excluded(place), Unbounded)).next().copied(),
-        }
+    /// Returns the place that has so many ahead of it.
+    pub(crate) fn at(&self, ahead: u32) -> Option<Place> {
+        self.places.get(ahead as usize).copied()
     }
 
     /// Returns how many stand ahead of `place`.
     pub(crate) fn ahead_of(&self, place: &Place) -> u32 {
-        self.places.range(..place).fold(0, |ahead, _| ahead + 1)
+        self.places.partition_point(|other| other < place) as u32
     }
 
     /// Returns how many would stand ahead of a request that came now.
