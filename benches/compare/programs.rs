@@ -107,6 +107,11 @@ impl Programs {
         Ok(figures)
     }
 
+    /// Runs a bench that judges its figures itself.
+    pub(super) fn judge(&self, bench: &str) -> Result<()> {
+        watch(bench, self.command(bench)?.arg("--bench"), |_| {})
+    }
+
     fn time(&self, bench: &str) -> Result<Vec<Figure>> {
         let home = self.home.join(bench);
         // What an earlier run found is no figure of this one.
