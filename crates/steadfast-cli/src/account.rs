@@ -50,7 +50,7 @@ pub(crate) struct Whose {
 }
 
 /// Reads a base address. For an empty one, the error says where it may come from.
-fn base_url(text: &str) -> Result<BaseUrl, String> {
+pub(crate) fn base_url(text: &str) -> Result<BaseUrl, String> {
     if text.is_empty() {
         return Err("it is empty, and --base-url or STEADFAST_BASE_URL must name the service".to_owned());
     }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use steadfast::{
     Access, BaseUrl, Client, InvalidClient, Paths,
+    call::Routes,
     dedup::{OrderTracker, ResendPolicy, Settings, journal::FileJournal},
     limit::{self, ColdStart, InvalidLimiter, ZoneLimiter},
 };
@@ -49,7 +50,11 @@ pub(crate) fn create(
     let account = limit::Account::new(base.to_string());
     // A run's record is of one trading day, and the next run goes by the machine's clock.
     let safety = Settings::default().refuse_disputed_day(true).resend(resends);
-    let builder = Client::builder(base, access).paths(Paths::public()).account(account.clone());
+    let builder = Client::builder(base, access)
+        .paths(Paths::public())
+        // The proxy passes on requests of others; no other verb has one to an unknown path.
+        .routes(Routes::new(&Paths::public()).guard_unknown())
+        .account(account.clone());
     let builder = match journal {
         Some(path) => {
             refuse_other_account(&path, &account)?;

@@ -21,6 +21,7 @@ mod man;
 mod orders;
 mod placement;
 mod probe;
+mod proxy;
 mod question;
 mod reach;
 mod readable;
@@ -65,6 +66,8 @@ enum Verb {
     Demo(demo::Args),
     /// What earlier runs left in doubt.
     Orders(orders::Args),
+    /// Serve the service's paths on a local address, for programs in any language.
+    Proxy(proxy::Args),
     /// Place a file of orders, each of them once.
     Replay(replay::Args),
     /// Run a gateway that enforces the specification, and misbehaves on demand.
@@ -88,6 +91,7 @@ fn main() -> ExitCode {
         Verb::Login(args) => run(login::run(args)),
         Verb::Demo(args) => run(demo::run(args)),
         Verb::Orders(args) => run(orders::run(args)),
+        Verb::Proxy(args) => run(proxy::run(args)),
         Verb::Replay(args) => run(replay::run(args)),
         Verb::Sandbox(args) => run(sandbox::run(args)),
         Verb::Wait(args) => run(wait::run(args)),

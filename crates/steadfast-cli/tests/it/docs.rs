@@ -23,7 +23,7 @@ the variable the same test fails if it is out of date.
 
 Data goes to standard output, everything else to standard error. `--json` prints one object or array; fields may be added, and
 `schema_version` grows when one changes its meaning or goes. No secret is printed but by `auth token` and, of its own users, by
-`sandbox`.
+`sandbox` and `proxy --sandbox`.
 
 Exit code 0 says that the result has arrived, too. Where standard output cannot be written, the code is 1 unless it would not
 be 0 anyway, and standard error says why. A reader that has gone (`| head -1`) ends a report or a rehearsal with 141 and
@@ -246,6 +246,9 @@ async fn samples() -> BTreeMap<&'static str, Vec<String>> {
     samples.entry("demo").or_default().push(include_str!("../../src/demo/sample.json").to_owned());
     let sandbox = RunningSandbox::start(&[]).await;
     samples.entry("sandbox").or_default().push(sandbox.facts.to_string());
+    let facts = r#"{"schema_version":1,"base_url":"u","admin_url":"u","local_token":"t","token_file":null,"sandbox_admin_url":"u"}"#;
+    let account = r#"{"local_token":null,"token_file":"f","sandbox_admin_url":null}"#;
+    samples.entry("proxy").or_default().extend([facts.to_owned(), account.to_owned()]);
     samples
 }
 

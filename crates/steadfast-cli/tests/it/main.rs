@@ -20,6 +20,8 @@ mod leaks;
 mod lock_out;
 mod login;
 mod own_gateway;
+#[cfg(unix)]
+mod proxy;
 mod reaching;
 mod readable;
 mod readme;

@@ -1,0 +1,61 @@
+use std::{net::SocketAddr, path::PathBuf};
+
+use serde_json::json;
+
+use crate::stdout::print_line;
+
+/// What a user needs to know of a running proxy.
+pub(super) struct Facts {
+    pub(super) programs: SocketAddr,
+    pub(super) operators: SocketAddr,
+    /// The local token, unless it is in a file.
+    pub(super) token: Option<String>,
+    pub(super) token_file: Option<PathBuf>,
+    pub(super) sandbox_admin: Option<SocketAddr>,
+}
+
+/// Prints the facts, and for a person lines that work as they stand.
+pub(super) fn announce(facts: &Facts, json: bool) {
+    let base_url = format!("http://{}/v2", facts.programs);
+    let admin_url = format!("http://{}", facts.operators);
+    let sandbox = facts.sandbox_admin.map(|address| format!("http://{address}"));
+    if json {
+        print_line(json!({
+            "schema_version": 1,
+            "base_url": base_url,
+            "admin_url": admin_url,
+            "local_token": facts.token,
+            "token_file": facts.token_file,
+            "sandbox_admin_url": sandbox,
+        }));
+        return;
+    }
+    print_line(format_args!("base_url    {base_url}"));
+    print_line(format_args!("admin_url   {admin_url}"));
+    let token = match (&facts.token, &facts.token_file) {
+        (Some(token), _) => {
+            print_line(format_args!("local_token {token}"));
+            token.clone()
+        }
+        (None, Some(path)) => {
+            print_line(format_args!("token_file  {}", path.display()));
+            format!("$(cat '{}')", path.display())
+        }
+        (None, None) => return,
+    };
+    if let Some(sandbox) = &sandbox {
+        print_line(format_args!("sandbox     {sandbox}"));
+    }
+    let curl = format!("curl -sS -H \"Authorization: Bearer {token}\"");
+    print_line("");
+    print_line(format_args!("{curl} {base_url}/api/oms/orders"));
+    // A line that places an order must not stand ready for a real account.
+    if sandbox.is_some() {
+        let order =
+            "symId=EQT_INFY_EQ_NSE&qty=1&side=buy&type=limit&limitPrice=100&product=delivery&validity=day";
+        print_line(format_args!(
+            "{curl} -H 'Idempotency-Key: order-1' -d '{order}' {base_url}/api/oms/place-order"
+        ));
+    }
+    print_line(format_args!("{curl} -X POST {admin_url}/-/halt"));
+}

@@ -1,0 +1,156 @@
+use std::{
+    fs::{self, File, TryLockError},
+    io::{ErrorKind, Read, Write},
+    net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+};
+
+use secrecy::{ExposeSecret, SecretString};
+use steadfast::{Access, BaseUrl, Client, dedup::ResendPolicy};
+use steadfast_call::file::open_own;
+use steadfast_sandbox::Sandbox;
+use tokio::net::TcpListener;
+
+use super::random_token;
+use crate::{
+    account::{Account, Whose},
+    arena::Arena,
+    client,
+    exit::Failed,
+    journal::beside,
+    limits::Limits,
+    reach::reach,
+    readable::hide_tokens_of,
+    secret::variable_of,
+    sends::Sends,
+};
+
+/// The service behind a proxy, with all that is kept of it.
+pub(super) struct Upstream {
+    pub(super) client: Client,
+    pub(super) base: BaseUrl,
+    pub(super) token: SecretString,
+    pub(super) token_file: Option<PathBuf>,
+    pub(super) journal: Option<PathBuf>,
+    arena: Option<Arena>,
+    /// Keeps another proxy of the account from starting.
+    _lock: Option<File>,
+}
+
+impl Upstream {
+    /// Opens the service at `base`, or a sandbox of its own.
+    pub(super) async fn open(
+        base: Option<BaseUrl>,
+        store: Option<PathBuf>,
+        journal: Option<PathBuf>,
+        token_file: Option<PathBuf>,
+    ) -> Result<Self, Failed> {
+        match base {
+            Some(base) => Self::service(Whose { base_url: base, store }, journal, token_file).await,
+            None => Self::sandbox(journal, token_file).await,
+        }
+    }
+
+    async fn sandbox(journal: Option<PathBuf>, token_file: Option<PathBuf>) -> Result<Self, Failed> {
+        let arena = Arena::serve(Sandbox::builder().build().map_err(Failed::error)?).await?;
+        let own = arena.credentials.clone();
+        let access = Access::token(own.api_key, own.access_token).map_err(Failed::error)?;
+        let base: BaseUrl = own.base_url.parse().map_err(Failed::error)?;
+        let token = match &token_file {
+            Some(path) => token_in(path)?,
+            None => random_token()?,
+        };
+        let client = client::create(base.clone(), access, journal.clone(), None, RESENDS, &Sends::default())?;
+        Ok(Self { client, base, token, token_file, journal, arena: Some(arena), _lock: None })
+    }
+
+    async fn service(
+        whose: Whose,
+        journal: Option<PathBuf>,
+        token_file: Option<PathBuf>,
+    ) -> Result<Self, Failed> {
+        let account = Account::read(whose).await?;
+        let lock = lock(&account)?;
+        let access = account.access().await?;
+        let journal = match journal {
+            Some(journal) => journal,
+            None => beside(&account.path()?, ".proxy.journal"),
+        };
+        let token_file = token_file.unwrap_or_else(|| beside(&journal, ".token"));
+        make_folder_of(&token_file)?;
+        let token = token_in(&token_file)?;
+        let limits = Limits::of(&account).begin();
+        let base = account.base.clone();
+        let client =
+            client::create(base.clone(), access, Some(journal.clone()), limits, RESENDS, &Sends::default())?;
+        hide_tokens_of(client.tokens());
+        reach(&base).await?;
+        let token_file = Some(token_file);
+        Ok(Self { client, base, token, token_file, journal: Some(journal), arena: None, _lock: Some(lock) })
+    }
+
+    /// Serves the admin API of the sandbox, if there is one.
+    pub(super) async fn serve_sandbox_admin(&self) -> Result<Option<SocketAddr>, Failed> {
+        let Some(arena) = &self.arena else { return Ok(None) };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(Failed::error)?;
+        let address = listener.local_addr().map_err(Failed::error)?;
+        let sandbox = arena.sandbox.clone();
+        tokio::spawn(async move { sandbox.serve_admin(listener, std::future::pending()).await });
+        Ok(Some(address))
+    }
+}
+
+/// An absent order is sent again while its caller waits, as by the library.
+const RESENDS: ResendPolicy = ResendPolicy::AtMost(1);
+
+/// Takes the lock of the account's proxy, for as long as the file is open.
+fn lock(account: &Account) -> Result<File, Failed> {
+    let folder = match variable_of("XDG_RUNTIME_DIR")? {
+        Some(runtime) => PathBuf::from(runtime).join("steadfast"),
+        None => account.path()?.parent().map(Path::to_path_buf).unwrap_or_default(),
+    };
+    let path = folder.join(format!("proxy-{}.lock", account.identity().label()));
+    make_folder_of(&path)?;
+    let unusable = |error: &dyn std::fmt::Display| Failed::usage(format!("{}: {error}", path.display()));
+    let file = open_own(&path, File::options().read(true).write(true).create(true))
+        .map_err(|error| unusable(&error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            Err(unusable(&"another proxy of this account is running; nothing was sent"))
+        }
+        Err(TryLockError::Error(error)) => Err(unusable(&error)),
+    }
+}
+
+fn make_folder_of(path: &Path) -> Result<(), Failed> {
+    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder).map_err(|error| Failed::usage(format!("{}: {error}", folder.display())))
+}
+
+/// Returns the token in a file that only its user can read. Makes one if there is none.
+pub(super) fn token_in(path: &Path) -> Result<SecretString, Failed> {
+    let unusable = |error: &dyn std::fmt::Display| Failed::usage(format!("{}: {error}", path.display()));
+    match open_own(path, File::options().read(true)) {
+        Ok(mut file) => {
+            let mut text = String::new();
+            file.read_to_string(&mut text).map_err(|error| unusable(&error))?;
+            Ok(text.trim().to_owned().into())
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let token = random_token()?;
+            let mut file = open_own(path, File::options().write(true).create_new(true))
+                .map_err(|error| unusable(&error))?;
+            let written = file
+                .write_all(format!("{}\n", token.expose_secret()).as_bytes())
+                .and_then(|()| file.sync_all());
+            written.map_err(|error| unusable(&error))?;
+            Ok(token)
+        }
+        Err(error) => Err(unusable(&error)),
+    }
+}

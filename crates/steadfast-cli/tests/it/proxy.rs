@@ -1,0 +1,199 @@
+//! `steadfast proxy`, as programs in other languages use it: over a socket, with nothing but a base address and a token.
+
+use std::{path::Path, process::Stdio, time::Duration};
+
+use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::TcpStream,
+    process::{Child, ChildStdout, Command},
+};
+
+use crate::command::{RunningSandbox, signal, steadfast};
+
+const FORM: &str =
+    "symId=EQT_INFY_EQ_NSE&qty=10&side=buy&type=limit&limitPrice=100&product=delivery&validity=day";
+
+struct RunningProxy {
+    facts: Value,
+    child: Child,
+    _stdout: BufReader<ChildStdout>,
+}
+
+impl RunningProxy {
+    async fn start(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).await.unwrap();
+        let facts = serde_json::from_str(&line).unwrap_or_else(|_| panic!("no facts: {line:?}"));
+        Self { facts, child, _stdout: stdout }
+    }
+
+    fn token(&self) -> String {
+        match self.facts["token_file"].as_str() {
+            Some(path) => std::fs::read_to_string(path).unwrap().trim().to_owned(),
+            None => self.facts["local_token"].as_str().unwrap().to_owned(),
+        }
+    }
+
+    fn authority(&self) -> &str {
+        self.facts["base_url"].as_str().unwrap().strip_prefix("http://").unwrap().strip_suffix("/v2").unwrap()
+    }
+
+    /// Sends an order, and returns the connection on which its answer comes.
+    async fn send_order(&self, lines: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(self.authority()).await.unwrap();
+        let request = format!(
+            "POST /v2/api/oms/place-order HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n{lines}\
+             Connection: close\r\nContent-Length: {}\r\n\r\n{FORM}",
+            self.authority(),
+            self.token(),
+            FORM.len()
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        stream
+    }
+
+    async fn order(&self, lines: &str) -> String {
+        answer(self.send_order(lines).await).await
+    }
+}
+
+async fn answer(mut stream: TcpStream) -> String {
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+/// Returns the ids of the orders that exist at a sandbox.
+async fn placed(admin_url: &str) -> Vec<String> {
+    let authority = admin_url.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(authority).await.unwrap();
+    let request = format!("GET /state HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let state = answer(stream).await;
+    let state: Value = serde_json::from_str(state.split_once("\r\n\r\n").unwrap().1).unwrap();
+    let orders = state["orders"].as_array().unwrap();
+    orders.iter().map(|order| order["order_id"].as_str().unwrap().to_owned()).collect()
+}
+
+async fn until_placed(admin_url: &str) -> String {
+    loop {
+        match placed(admin_url).await.pop() {
+            Some(id) => return id,
+            None => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    }
+}
+
+/// Returns the proxy of a running sandbox, as of a real account.
+fn of(sandbox: &RunningSandbox, state: &Path) -> Command {
+    let mut command = steadfast(&["proxy", "--port", "0", "--json"]);
+    command.env("XDG_STATE_HOME", state).env_remove("XDG_RUNTIME_DIR");
+    command.env("STEADFAST_BASE_URL", sandbox.fact("base_url"));
+    command.env("STEADFAST_API_KEY", sandbox.fact("api_key"));
+    command.env("STEADFAST_ACCESS_TOKEN", sandbox.fact("access_token"));
+    command
+}
+
+async fn behind_a_504() -> (RunningSandbox, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("faults.toml");
+    std::fs::write(&script, "[[fault]]\nname = 'placement.504-applied'\nnth = 1").unwrap();
+    (RunningSandbox::start(&["--script", script.to_str().unwrap()]).await, folder)
+}
+
+#[tokio::test]
+async fn a_sandbox_behind_a_proxy_needs_one_command() {
+    let mut proxy = RunningProxy::start(steadfast(&["proxy", "--sandbox", "--port", "0", "--json"])).await;
+    assert_eq!(proxy.facts["schema_version"], 1);
+    assert!(proxy.facts["token_file"].is_null(), "{}", proxy.facts);
+    let placed_as = proxy.order("").await;
+    assert!(placed_as.starts_with("HTTP/1.1 200"), "{placed_as}");
+    let orders = placed(proxy.facts["sandbox_admin_url"].as_str().unwrap()).await;
+    assert_eq!(orders.len(), 1);
+    assert!(placed_as.contains(&orders[0]));
+    signal(&proxy.child, "-TERM").await;
+    assert!(proxy.child.wait().await.unwrap().success());
+}
+
+#[tokio::test]
+async fn the_lines_that_it_prints_work_as_they_stand() {
+    let curl = Command::new("curl").arg("--version").output().await;
+    if !curl.is_ok_and(|curl| curl.status.success()) {
+        assert!(std::env::var_os("STEADFAST_MUST_RUN").is_none(), "curl is missing");
+        eprintln!("not run: curl is missing");
+        return;
+    }
+    let mut child = steadfast(&["proxy", "--sandbox", "--port", "0"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let (mut shown, mut run) = (Vec::new(), 0);
+    while let Some(line) = lines.next_line().await.unwrap() {
+        if line.starts_with("curl ") {
+            let output = Command::new("sh").args(["-c", &line]).output().await.unwrap();
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(output.status.success() && !said.contains("error"), "{line}: {said}");
+            run += 1;
+        }
+        let is_last = line.contains("/-/halt");
+        shown.push(line);
+        if is_last {
+            break;
+        }
+    }
+    assert_eq!(run, 3, "{shown:?}");
+}
+
+#[tokio::test]
+async fn an_order_survives_the_proxy_that_was_killed_with_it() {
+    let (sandbox, state) = behind_a_504().await;
+    let mut proxy = RunningProxy::start(of(&sandbox, state.path())).await;
+    let _caller = proxy.send_order("Idempotency-Key: k1\r\n").await;
+    let id = until_placed(sandbox.fact("admin_url")).await;
+    proxy.child.kill().await.unwrap();
+    let proxy = RunningProxy::start(of(&sandbox, state.path())).await;
+    // An equal order without a name must not be taken for another one.
+    let equal = proxy.order("").await;
+    assert!(equal.starts_with("HTTP/1.1 409"), "{equal}");
+    let again = proxy.order("Idempotency-Key: k1\r\n").await;
+    assert!(again.starts_with("HTTP/1.1 200") && again.contains(&id), "{again}");
+    assert_eq!(placed(sandbox.fact("admin_url")).await, [id]);
+}
+
+#[tokio::test]
+async fn sigterm_answers_the_orders_on_their_way() {
+    let (sandbox, state) = behind_a_504().await;
+    let mut proxy = RunningProxy::start(of(&sandbox, state.path())).await;
+    let caller = proxy.send_order("").await;
+    let id = until_placed(sandbox.fact("admin_url")).await;
+    signal(&proxy.child, "-TERM").await;
+    let answer = answer(caller).await;
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains(&id), "{answer}");
+    assert!(proxy.child.wait().await.unwrap().success());
+    assert_eq!(placed(sandbox.fact("admin_url")).await, [id]);
+}
+
+#[tokio::test]
+async fn a_second_proxy_of_an_account_is_refused() {
+    let (sandbox, state) = behind_a_504().await;
+    let proxy = RunningProxy::start(of(&sandbox, state.path())).await;
+    let token_file = proxy.facts["token_file"].as_str().unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(std::fs::metadata(token_file).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    // Another journal does not make it another account.
+    let other = state.path().join("other.journal");
+    let second = of(&sandbox, state.path()).arg("--journal").arg(&other).output().await.unwrap();
+    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert_eq!(second.status.code(), Some(2), "{said}");
+    assert!(said.contains("another proxy of this account is running"), "{said}");
+    std::fs::set_permissions(token_file, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    drop(proxy);
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let open = of(&sandbox, state.path()).output().await.unwrap();
+    let said = String::from_utf8_lossy(&open.stderr).into_owned();
+    assert_eq!((open.status.code(), said.contains(".token")), (Some(2), true), "{said}");
+}
