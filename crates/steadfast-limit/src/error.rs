@@ -1,4 +1,4 @@
-use std::{error::Error, fmt, io, path::PathBuf, time::Duration};
+use std::{error::Error, fmt, io, path::PathBuf, sync::Arc, time::Duration};
 
 use steadfast_call::{Lane, file::NotOwn};
 use steadfast_spec::Zone;
@@ -31,6 +31,13 @@ pub enum Refusal {
         /// The zone of the new key.
         zone: Zone,
     },
+    /// The count that the zone shares with other processes could not be asked.
+    NotShared {
+        /// The zone.
+        zone: Zone,
+        /// The reason, which names the store.
+        why: Arc<str>,
+    },
     /// The limiter has no such zone.
     UnknownZone(Zone),
     /// The request has no zone, so there is no limit to keep.
@@ -50,6 +57,7 @@ impl Refusal {
             Self::WouldMissDeadline { zone, .. }
             | Self::QueueFull { zone, .. }
             | Self::TooManyKeys { zone }
+            | Self::NotShared { zone, .. }
             | Self::UnknownZone(zone) => Some(*zone),
             Self::NotReadyInTime | Self::NoZone | Self::TooManyZones { .. } => None,
         }
@@ -73,6 +81,7 @@ impl fmt::Display for Refusal {
             }
             Self::QueueFull { zone, lane } => write!(f, "queue of lane {lane} in zone {zone} is full"),
             Self::TooManyKeys { zone } => write!(f, "no room for another key in zone {zone}"),
+            Self::NotShared { zone, why } => write!(f, "shared count of zone {zone} is not known: {why}"),
             Self::UnknownZone(zone) => write!(f, "zone {zone} is not configured"),
             Self::NoZone => f.write_str("request falls under no zone"),
             Self::TooManyZones { most } => write!(f, "request falls under more than {most} zones"),
@@ -236,6 +245,11 @@ mod tests {
             (late(7), "in 7s at the earliest", Some(zone)),
             (Refusal::QueueFull { zone, lane }, "queue of lane bulk in zone general is full", Some(zone)),
             (Refusal::TooManyKeys { zone }, "no room for another key in zone general", Some(zone)),
+            (
+                Refusal::NotShared { zone, why: "store is away".into() },
+                "not known: store is away",
+                Some(zone),
+            ),
             (Refusal::UnknownZone(zone), "zone general is not configured", Some(zone)),
             (Refusal::NotReadyInTime, "before its transport was ready", None),
             (Refusal::NoZone, "falls under no zone", None),

@@ -200,6 +200,7 @@ pub use crate::{
         acquire::Acquire,
         builder::Builder,
         permit::Permit,
+        shared_count::{SharedAcquire, SharedAsk, SharedCount, SharedSlot},
         zone_limiter::ZoneLimiter,
         zone_settings::{WindowSettings, ZoneSettings},
     },

@@ -8,6 +8,7 @@ pub(crate) mod permit;
 mod restart;
 pub(crate) mod route_mover;
 pub(crate) mod shared;
+pub(crate) mod shared_count;
 pub(crate) mod sync;
 mod wakers;
 mod writer;

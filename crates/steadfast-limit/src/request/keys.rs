@@ -100,6 +100,11 @@ impl Seed {
         Self([random.hash_one(0_u8), random.hash_one(1_u8)])
     }
 
+    /// Returns the seed of all limiters that count together, so that their keys are the same.
+    pub(crate) fn shared() -> Self {
+        Self([0x7374_6561_6466_6173, 0x7421_6c69_6d69_7421])
+    }
+
     /// Returns a value that changes if the standard library hashes differently: recorded keys would then not match.
     pub(crate) fn check(&self) -> u64 {
         let keys = ScopeKeys::new(self, "gateway.example", "account")

@@ -1,4 +1,5 @@
 use std::{
+    fmt,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -14,7 +15,7 @@ use crate::{
         time::Nanos,
     },
     error::Refusal,
-    shell::{permit::Permit, shared::Shared, zone_keys::ZoneKeys},
+    shell::{permit::Permit, shared::Shared, shared_count::SharedAcquire, zone_keys::ZoneKeys},
 };
 
 pin_project! {
@@ -47,13 +48,27 @@ pin_project! {
         head_of_lane: bool,
         #[pin]
         alarm: Option<Sleep>,
+        // Boxed, because most limiters count alone.
+        asking: Option<Box<Asking>>,
+    }
+}
+
+/// A request that its own limiter admits, and that waits for the other processes.
+struct Asking {
+    permit: Permit,
+    answer: SharedAcquire,
+}
+
+impl fmt::Debug for Asking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asking").field("permit", &self.permit).finish_non_exhaustive()
     }
 }
 
 impl Acquire {
     pub(crate) fn new(shared: Arc<Shared>, zones: Result<ZoneKeys, Refusal>, lane: Lane) -> Self {
         let ticket = Ticket { shared, waiter: None };
-        Self { ticket, zones, lane, deadline: None, head_of_lane: false, alarm: None }
+        Self { ticket, zones, lane, deadline: None, head_of_lane: false, alarm: None, asking: None }
     }
 
     /// Refuses the request, at once if possible, if it cannot be granted by `deadline`. Of several deadlines the
@@ -97,6 +112,22 @@ impl Acquire {
             Err(refusal) => return Poll::Ready(Err(refusal.clone())),
         };
         loop {
+            if let Some(asking) = this.asking.as_mut() {
+                // As for a call on its way: a future that is not polled gives its slot to the next.
+                let holds = asking.permit.watch(cx.waker());
+                let answer = if holds { Some(ready!(asking.answer.as_mut().poll(cx))) } else { None };
+                let permit = this.asking.take().map(|asking| asking.permit);
+                match (permit, answer) {
+                    (Some(mut permit), Some(Ok(slot))) => {
+                        if permit.share(slot) {
+                            return Poll::Ready(Ok((permit, Instant::now())));
+                        }
+                    }
+                    (_, Some(Err(refusal))) => return Poll::Ready(Err(refusal)),
+                    (_, _) => {}
+                }
+                *this.head_of_lane = true;
+            }
             let ask = Ask {
                 zones: zones.as_slice(),
                 lane: *this.lane,
@@ -115,6 +146,11 @@ impl Acquire {
             shared.report_all(&events);
             let alarm = match decision {
                 // An observer may have taken a while.
+                Ok(Ok(permit)) if shared.shared_count().is_some() => {
+                    let answer = shared.ask_shared(zones.as_slice(), *this.lane, *this.deadline);
+                    *this.asking = answer.map(|answer| Box::new(Asking { permit, answer }));
+                    continue;
+                }
                 Ok(granted) => {
                     let now = if events.is_empty() { now } else { Instant::now() };
                     return Poll::Ready(granted.map(|permit| (permit, now)));

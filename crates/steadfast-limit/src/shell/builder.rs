@@ -15,6 +15,7 @@ use crate::{
     persist::{cold_start::ColdStart, resume::Beginning},
     shell::{
         shared::{Observer, Shared},
+        shared_count::SharedCount,
         zone_limiter::ZoneLimiter,
     },
 };
@@ -55,6 +56,7 @@ pub struct Builder {
     wall_clock: WallClock,
     boot_clock: BootClock,
     observer: Option<Observer>,
+    shared_count: Option<Arc<dyn SharedCount>>,
 }
 
 impl ZoneLimiter {
@@ -92,6 +94,7 @@ impl Builder {
             wall_clock: WallClock::system(),
             boot_clock: BootClock::system(),
             observer: None,
+            shared_count: None,
         }
     }
 
@@ -197,6 +200,16 @@ impl Builder {
         self
     }
 
+    /// Counts all requests together with other processes as well. A request then leaves when its own limiter and
+    /// `shared` admit it. All processes must be given the same zones and be of one build.
+    ///
+    /// `shared` outlives the process, so [`cold_start`](Self::cold_start) is not used.
+    #[must_use]
+    pub fn count_with(mut self, shared: Arc<dyn SharedCount>) -> Self {
+        self.shared_count = Some(shared);
+        self
+    }
+
     /// Calls `observer` with every [`Event`], outside all locks, on the thread that met it: requests wait while it
     /// runs. The last observer given applies.
     #[must_use]
@@ -218,6 +231,7 @@ impl fmt::Debug for Builder {
             .field("moved_routes", &self.moved_routes)
             .field("cold_start", &self.cold_start)
             .field("observer", &self.observer.is_some())
+            .field("shared_count", &self.shared_count)
             .finish_non_exhaustive()
     }
 }

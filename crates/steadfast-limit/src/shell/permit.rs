@@ -7,7 +7,7 @@ use crate::{
         decision::{Answer, Grant, Loss},
         time::Nanos,
     },
-    shell::{route_mover::WatchedRoute, shared::Shared},
+    shell::{route_mover::WatchedRoute, shared::Shared, shared_count::SharedSlot},
 };
 
 /// The right to send one request, spent in every zone that it falls under.
@@ -63,12 +63,29 @@ pub struct Permit {
     owner: Option<usize>,
     sent: Option<Nanos>,
     ends_when_dropped: bool,
+    /// Its slots in the windows of all processes.
+    shared_slot: Option<Box<dyn SharedSlot>>,
 }
 
 impl Permit {
     pub(crate) fn new(shared: Arc<Shared>, grant: Grant) -> Self {
         shared.touched();
-        Self { shared, grant: Some(grant), owner: None, sent: None, ends_when_dropped: false }
+        Self {
+            shared,
+            grant: Some(grant),
+            owner: None,
+            sent: None,
+            ends_when_dropped: false,
+            shared_slot: None,
+        }
+    }
+
+    /// Adds the slots that the request has in the windows of all processes. False if its own were given away
+    /// meanwhile.
+    pub(crate) fn share(&mut self, shared_slot: Box<dyn SharedSlot>) -> bool {
+        self.grant = self.take();
+        self.shared_slot = Some(shared_slot);
+        self.grant.is_some()
     }
 
     /// Marks that the request leaves now, or may. From here on only its answer or proof frees the slots.
@@ -85,12 +102,19 @@ impl Permit {
     pub(crate) fn sent_at(&mut self, now: Instant) {
         if self.sent.is_none() {
             self.sent = Some(self.shared.nanos(now));
+            if let Some(slot) = &mut self.shared_slot {
+                slot.sent();
+            }
         }
     }
 
     /// Records that the call was polled and is pending. `waker` is called to ask for a sign of life. False if the
     /// call must ask for another permit.
     pub(crate) fn watch(&mut self, waker: &Waker) -> bool {
+        // The other processes may count it as lost by now.
+        if self.sent.is_none() && self.shared_slot.as_ref().is_some_and(|slot| !slot.is_usable()) {
+            return false;
+        }
         let now = self.shared.now();
         let Self { shared, grant, owner, sent, .. } = self;
         shared.hand_off().watch(owner, grant, *sent, waker, now)
@@ -110,6 +134,9 @@ impl Permit {
 
     /// Does the same for a request of the route `watched`.
     pub(crate) fn settle_watched(mut self, answer: Answer, watched: Option<WatchedRoute>) {
+        if let Some(slot) = self.shared_slot.take() {
+            slot.settle();
+        }
         let Some(grant) = self.take() else { return };
         let watched = watched.filter(|_| matches!(answer, Answer::TooManyRequests { .. }));
         let mismatched = self.shared.with(|core, now| {
@@ -130,6 +157,9 @@ impl Permit {
     /// Records that the answer will never be seen. Since `ended`, when the connection was closed abortively, nothing
     /// more of the request could reach the service.
     pub fn lose_ended(mut self, ended: Instant) {
+        if let Some(slot) = self.shared_slot.take() {
+            slot.lose_ended();
+        }
         let Some(grant) = self.take() else { return };
         let (sent, ended) = (self.sent, self.shared.nanos(ended));
         self.shared.with(|core, now| core.lose_ended(grant, sent.unwrap_or(now), Some(ended), now));
@@ -142,6 +172,14 @@ impl Permit {
     }
 
     fn end(&mut self, loss: Option<Loss>) {
+        if let Some(slot) = self.shared_slot.take() {
+            match loss {
+                None => slot.refund(),
+                Some(Loss::Reset) => slot.lose_ended(),
+                // Held until the request cannot be counted any longer.
+                Some(Loss::GivenUp) => drop(slot),
+            }
+        }
         let Some(grant) = self.take() else { return };
         let sent = self.sent;
         self.shared.with(|core, now| match loss {

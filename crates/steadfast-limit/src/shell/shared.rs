@@ -1,5 +1,6 @@
 use std::{fmt, sync::Arc};
 
+use steadfast_call::Lane;
 use steadfast_spec::{Scope, Zone};
 use tokio::time::{Duration, Instant};
 
@@ -13,7 +14,13 @@ use crate::{
     error::Refusal,
     persist::{journal::Journal, record::Entry, resume::Beginning},
     request::keys::{ScopeKeys, Seed},
-    shell::{hand_off::HandOff, route_mover::RouteMover, zone_keys::ZoneKeys},
+    shell::{
+        hand_off::HandOff,
+        route_mover::RouteMover,
+        shared_count::{SharedAcquire, SharedAsk, SharedCount},
+        zone_keys::ZoneKeys,
+        zone_settings::ZoneSettings,
+    },
 };
 
 /// A callback for events.
@@ -30,6 +37,13 @@ pub(crate) struct Shared {
     route_mover: Option<RouteMover>,
     beginning: Beginning,
     journal: Option<Journal>,
+    others: Option<Others>,
+}
+
+/// The other processes that it counts with, and the settings of all zones, in the order of their configuration.
+struct Others {
+    count: Arc<dyn SharedCount>,
+    zones: Box<[ZoneSettings]>,
 }
 
 impl Shared {
@@ -48,7 +62,33 @@ impl Shared {
             route_mover: None,
             beginning,
             journal,
+            others: None,
         }
+    }
+
+    /// Counts together with other processes, by these settings of all zones.
+    pub(crate) fn counting_with(&mut self, shared_count: Arc<dyn SharedCount>, zones: Box<[ZoneSettings]>) {
+        self.seed = Seed::shared();
+        self.others = Some(Others { count: shared_count, zones });
+    }
+
+    pub(crate) fn shared_count(&self) -> Option<&dyn SharedCount> {
+        self.others.as_ref().map(|others| &*others.count)
+    }
+
+    /// Asks the other processes for a request in `zones`, if there are any.
+    pub(crate) fn ask_shared(
+        &self,
+        zones: &[(ZoneId, u64)],
+        lane: Lane,
+        deadline: Option<Nanos>,
+    ) -> Option<SharedAcquire> {
+        let Others { count, zones: settings } = self.others.as_ref()?;
+        let asks = zones.iter().filter_map(|(id, key)| {
+            settings.get(usize::from(id.0)).map(|zone| SharedAsk { zone, key: *key })
+        });
+        let deadline = deadline.map(|deadline| self.instant(deadline));
+        Some(count.acquire(&asks.collect::<Vec<_>>(), lane, deadline))
     }
 
     /// Sets who is told of events, and which routes may be moved.

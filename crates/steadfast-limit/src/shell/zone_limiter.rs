@@ -8,7 +8,7 @@ use crate::{
     core::snapshot::Snapshot,
     error::Refusal,
     request::keys::ScopeKeys,
-    shell::{acquire::Acquire, route_mover::WatchedRoute, shared::Shared},
+    shell::{acquire::Acquire, route_mover::WatchedRoute, shared::Shared, shared_count::SharedCount},
 };
 
 /// Hands out permits to send, for every zone of one service.
@@ -63,6 +63,15 @@ pub struct ZoneLimiter {
 impl ZoneLimiter {
     pub(super) fn new(shared: Shared) -> Self {
         Self { shared: Arc::new(shared) }
+    }
+
+    /// Counts together with other processes. For a limiter that nothing else holds yet.
+    pub(super) fn counting_with(mut self, shared_count: Arc<dyn SharedCount>) -> Self {
+        let settings = self.settings().into();
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.counting_with(shared_count, settings);
+        }
+        self
     }
 
     /// Returns the keys of requests to `authority` (host and port) with the credentials of `account`, from the

@@ -31,6 +31,7 @@ mod reqwest;
 mod restart;
 mod rush;
 mod scopes;
+mod shared_count;
 mod spread;
 mod tampered;
 mod windows;

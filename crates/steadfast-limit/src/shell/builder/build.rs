@@ -21,9 +21,17 @@ impl Builder {
     pub fn build(mut self) -> Result<ZoneLimiter, InvalidLimiter> {
         let observer = self.observer.take();
         let clocks = Clocks::new(self.wall_clock.clone(), self.boot_clock.clone());
-        let cold = std::mem::take(&mut self.cold_start);
+        let mut cold = std::mem::take(&mut self.cold_start);
+        let shared_count = self.shared_count.take();
+        if shared_count.is_some() {
+            cold = ColdStart::Empty;
+        }
         let route_mover = self.moved_routes.map(|(from, to)| RouteMover::new(from, to));
-        ZoneLimiter::open(self.build_core()?, observer, route_mover, cold, clocks)
+        let limiter = ZoneLimiter::open(self.build_core()?, observer, route_mover, cold, clocks)?;
+        Ok(match shared_count {
+            Some(shared_count) => limiter.counting_with(shared_count),
+            None => limiter,
+        })
     }
 
     /// Builds only the pure core, for simulations with instants of their own. It has no observer:
