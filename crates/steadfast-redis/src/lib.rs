@@ -4,10 +4,28 @@
 //! quota, and the service answers 429. Here they count together: the windows of every zone lie in a store that all of
 //! them reach, and one script decides about each request.
 //!
-//! - [`Shared`] connects to the store, and [`SharedZone`] asks it for a [`SharedPermit`].
+//! - [`Shared`] connects to the store. A limiter [counts with](steadfast_limit::Builder::count_with) it.
+//! - [`SharedZone`] asks for a [`SharedPermit`], without a limiter.
 //! - [`SharedWindows`] is the rule, as a plain value: instants and events in, decisions out.
 //! - [`Script`] is the same rule for the store. A test drives both with the same history on a real server.
 //! - [`Rule`] takes the limits of a zone from a [`ZoneLimiter`](steadfast_limit::ZoneLimiter).
+//!
+//! # Example
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use steadfast_limit::{Account, ZoneLimiter};
+//! use steadfast_redis::Shared;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let shared = Shared::connect("redis://store.example:6379", &Account::new("SB0001")).await?;
+//! let limiter = ZoneLimiter::builder().preset().count_with(Arc::new(shared)).build()?;
+//! // In every process of the account: `limiter.layer()`, or `ClientBuilder::limiter`.
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! # Rules
 //!
@@ -20,9 +38,10 @@
 //!
 //! # Not here yet
 //!
-//! The seam to the limiter, a share of cancels for the time without a store, TLS, Sentinel, the shared token, and the
-//! ownership of orders. Until they are, one account belongs to one process.
+//! A share of cancels for the time without a store, TLS, Sentinel, the shared token, and the ownership of orders. Each
+//! process needs a token of its own or a given one, and orders in doubt are known to the process alone that sent them.
 
+mod count;
 mod error;
 mod fitness;
 mod returns;

@@ -5,4 +5,5 @@
 mod client;
 mod differential;
 mod gateways;
+mod processes;
 mod server;

@@ -1,0 +1,101 @@
+//! Real processes of one account at one gateway.
+
+use std::{env, process::Stdio, sync::Arc, time::Duration};
+
+use steadfast::{Access, Client, OrderRequest};
+use steadfast_limit::{Account, ZoneLimiter};
+use steadfast_redis::Shared;
+use steadfast_sandbox::Sandbox;
+use tokio::{net::TcpListener, process::Command, task::JoinSet, time::Instant};
+
+use crate::server::Server;
+
+/// Gives a child the gateway, its credentials and the store; without a store it counts alone.
+const CHILD: &str = "STEADFAST_SHARING_CHILD";
+const LASTS: Duration = Duration::from_secs(5);
+
+/// The child: reads as often as it may, and places orders meanwhile.
+#[tokio::test]
+async fn child() {
+    let Ok(facts) = env::var(CHILD) else { return };
+    let facts: Vec<&str> = facts.split('\n').collect();
+    let [base, key, token, store] = facts[..] else { panic!("four facts") };
+    let mut limiter = ZoneLimiter::builder().preset();
+    if !store.is_empty() {
+        let shared = Shared::connect(store, &Account::new("SB0001")).await.unwrap();
+        shared.has_new_token();
+        limiter = limiter.count_with(Arc::new(shared));
+    }
+    let access = Access::token(key, token).unwrap();
+    let client =
+        Client::builder(base.parse().unwrap(), access).limiter(limiter.build().unwrap()).build().unwrap();
+    let end = Instant::now() + LASTS;
+    let mut tasks = JoinSet::new();
+    for _ in 0..12 {
+        let client = client.clone();
+        tasks.spawn(async move {
+            while Instant::now() < end {
+                client.orders().await.unwrap();
+            }
+        });
+    }
+    for _ in 0..3 {
+        client.place_order(&order()).await.unwrap();
+    }
+    while let Some(ended) = tasks.join_next().await {
+        ended.unwrap();
+    }
+    client.shutdown().await;
+}
+
+fn order() -> OrderRequest {
+    let fields = [
+        ("symId", "EQT_INFY_EQ_NSE"),
+        ("qty", "1"),
+        ("side", "buy"),
+        ("type", "market"),
+        ("product", "intraday"),
+        ("validity", "day"),
+    ];
+    OrderRequest::from_fields(fields).unwrap()
+}
+
+/// Runs so many processes at once. Returns the requests of the first seconds, and how many were refused in all.
+async fn run(processes: usize, store: &str) -> (usize, u64) {
+    let sandbox = Sandbox::builder().build().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}/v2", listener.local_addr().unwrap());
+    let served = sandbox.clone();
+    let server = tokio::spawn(async move { served.serve(listener, std::future::pending()).await });
+    let own = sandbox.credentials();
+    let facts = [base.as_str(), &own.api_key, &own.access_token, store].join("\n");
+    let mut children = JoinSet::new();
+    for _ in 0..processes {
+        let mut command = Command::new(env::current_exe().unwrap());
+        command.args(["--exact", "processes::child"]).env(CHILD, &facts).kill_on_drop(true);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit());
+        children.spawn(async move { command.status().await.unwrap().success() });
+    }
+    while let Some(succeeded) = children.join_next().await {
+        assert!(succeeded.unwrap(), "a process failed");
+    }
+    server.abort();
+    let state = sandbox.state();
+    assert_eq!(state.orders.len(), 3 * processes);
+    let first = state.arrivals.iter().map(|arrival| arrival.at_ns).min().unwrap_or(0);
+    let in_time = |at: u64| Duration::from_nanos(at - first) < LASTS;
+    let requests = state.arrivals.iter().filter(|arrival| in_time(arrival.at_ns)).count();
+    (requests, state.refusals.values().sum())
+}
+
+#[tokio::test]
+async fn two_processes_on_one_account_meet_no_429_and_use_as_much_as_one() {
+    let Some(alone) = Server::start().await else { return };
+    let Some(together) = Server::start().await else { return };
+    let (one, two) = (alone.url(), together.url());
+    let ((one, _), (two, refused), (_, uncounted)) = tokio::join!(run(1, &one), run(2, &two), run(2, ""));
+    println!("{one} requests of one process; {two} of two, {refused} refused; uncounted {uncounted}");
+    assert_eq!(refused, 0);
+    assert!(10 * two >= 9 * one, "{two} of two processes, {one} of one");
+    assert!(uncounted > 0, "the gateway refuses processes that count alone");
+}
