@@ -42,11 +42,12 @@ pub(crate) struct Results<W: Write> {
 }
 
 /// How a row was reported as not placed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum NotPlaced {
     Refused,
     NotExecuted,
-    NotSent,
+    /// With what kept it from being sent.
+    NotSent(String),
 }
 
 /// How a row was reported as placed.
@@ -108,7 +109,7 @@ impl<W: Write> Results<W> {
             }
             Placement::NotSent { msg, .. } => {
                 self.counts.not_sent += 1;
-                self.not_placed.insert(line, NotPlaced::NotSent);
+                self.not_placed.insert(line, NotPlaced::NotSent(msg.clone()));
                 Record { status: "not sent", msg, ..row }
             }
             Placement::NotObserved { said } => {
@@ -131,6 +132,11 @@ impl<W: Write> Results<W> {
     /// Returns the rows reported as not placed.
     pub(crate) fn not_placed(&self) -> impl Iterator<Item = u64> {
         self.not_placed.keys().copied()
+    }
+
+    /// Returns true if this run has reported that it has sent nothing of the row.
+    pub(crate) fn was_unsent(&self, line: u64) -> bool {
+        matches!(self.not_placed.get(&line), Some(NotPlaced::NotSent(_)))
     }
 
     /// Returns the placed rows whose orders no list has confirmed.

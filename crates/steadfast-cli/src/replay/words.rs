@@ -45,7 +45,7 @@ pub(crate) const RESOLUTIONS: [(&str, &str); 3] = [
 ];
 
 /// The reasons why a row is unresolved.
-pub(crate) const REASONS: [(&str, &str); 21] = [
+pub(crate) const REASONS: [(&str, &str); 22] = [
     ("not_observed", "the order was looked for beyond the lateness bound and is not there"),
     ("resends_exhausted", "the order looked absent, and so did those that were sent in its place"),
     (
@@ -83,6 +83,11 @@ pub(crate) const REASONS: [(&str, &str); 21] = [
     (
         "refusal_unconfirmed",
         "the service says that it did not execute the order, and no list has confirmed that",
+    ),
+    (
+        "unwritten",
+        "this run has sent nothing of the order, and the journal, which could not be written, holds a beginning of it without \
+         an end: the next run looks for the order first",
     ),
     ("journal_open", "the journal cannot be written or read, and holds no end of the order"),
 ];

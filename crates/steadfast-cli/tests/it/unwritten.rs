@@ -187,3 +187,26 @@ async fn c09_a_reader_that_has_gone_ends_a_report_and_hides_no_deed() {
         assert_eq!((has_said, stderr.contains(told)), (!told.is_empty(), true), "{args:?}: {stderr}");
     }
 }
+
+/// Regression: a row whose record filled the disk was told as refused by the service, which had never seen it.
+#[tokio::test]
+async fn a_disk_that_fills_under_the_journal_is_told_as_such() {
+    for blocks in ["2", "3"] {
+        let (gateway, orders) = (gateway().await, orders(20));
+        let command = gateway.command(&["replay", orders.path(), "--yes"]);
+        let mut limited = tokio::process::Command::new("bash");
+        limited.args(["-c", r#"ulimit -f "$0"; exec "$@""#, blocks]);
+        limited.arg(command.as_std().get_program()).args(command.as_std().get_args());
+        for (name, value) in command.as_std().get_envs() {
+            limited.env(name, value.unwrap_or_default());
+        }
+        let (stdout, stderr) = said(&limited.stdin(Stdio::null()).output().await.unwrap());
+        assert!(
+            stdout.contains("cannot be written") && stdout.contains("File too large"),
+            "{stdout}{stderr}"
+        );
+        assert!(!stdout.contains("the service says"), "{stdout}{stderr}");
+        // The orders whose records fitted are placed, and no other one.
+        assert_eq!(stdout.matches(",placed,").count(), gateway.orders().len(), "{stdout}{stderr}");
+    }
+}

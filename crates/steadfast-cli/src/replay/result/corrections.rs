@@ -23,10 +23,13 @@ impl<W: Write> Results<W> {
         reason: &str,
         candidates: &[String],
     ) -> std::io::Result<()> {
-        if !self.not_placed.contains_key(&line) {
-            return Ok(());
-        }
-        self.unresolved_after_all(line, &(with_candidates(told(reason), candidates) + way_out(reason)))
+        let mut msg = match self.not_placed.get(&line) {
+            None => return Ok(()),
+            Some(NotPlaced::NotSent(cause)) => format!("{}; {cause}", told(reason)),
+            Some(NotPlaced::Refused | NotPlaced::NotExecuted) => told(reason),
+        };
+        msg = with_candidates(msg, candidates) + way_out(reason);
+        self.unresolved_after_all(line, &msg)
     }
 
     /// Marks the contradicted rows as in doubt, if the run does not wait for how they end.
@@ -96,7 +99,7 @@ impl<W: Write> Results<W> {
             match self.not_placed.remove(&line)? {
                 NotPlaced::Refused => &mut self.counts.refused,
                 NotPlaced::NotExecuted => &mut self.counts.not_executed,
-                NotPlaced::NotSent => &mut self.counts.not_sent,
+                NotPlaced::NotSent(_) => &mut self.counts.not_sent,
             }
         };
         *count -= 1;

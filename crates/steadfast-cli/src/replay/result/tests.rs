@@ -173,3 +173,21 @@ fn c03_a_row_that_is_in_doubt_after_all_is_counted_as_such() {
             .contains("2,unresolved,,,\"near_match: the list holds an order that is like this one, but not equal; it may be 7; ")
     );
 }
+
+/// Regression: it was told that the service had refused it, which had never seen it.
+#[test]
+fn a_row_that_was_not_sent_keeps_its_cause_when_the_journal_has_no_end_of_it() {
+    let mut text = Vec::new();
+    let mut results = Results::new(&mut text, false).unwrap();
+    let unsent = Placement::NotSent { why: Hindrance::Here, msg: "no space".to_owned() };
+    let refused = Placement::NotExecuted { why: Hindrance::RateLimited, msg: "too many".to_owned() };
+    results.ended(2, &unsent, false).unwrap();
+    results.ended(3, &refused, false).unwrap();
+    assert_eq!((results.was_unsent(2), results.was_unsent(3), results.was_unsent(4)), (true, false, false));
+    results.in_doubt_after_all(2, "unwritten", &[]).unwrap();
+    assert_eq!((results.counts.not_sent, results.counts.unresolved), (0, 1));
+    drop(results);
+    let text = String::from_utf8(text).unwrap();
+    let last = text.lines().last().unwrap();
+    assert!(last.contains("this run has sent nothing of the order") && last.contains("; no space"), "{last}");
+}

@@ -126,6 +126,7 @@ impl Replay {
                 None => ("journal_open", &[][..]),
                 Some(Verdict::Unresolved(it)) => (it.reason.as_str(), &*it.candidates),
                 Some(_) if self.stop != Stop::Nobody => ("interrupted", &[][..]),
+                Some(_) if self.results.was_unsent(line) => ("unwritten", &[][..]),
                 Some(_) => ("refusal_unconfirmed", &[][..]),
             };
             let written = self.results.in_doubt_after_all(line, reason, candidates);
