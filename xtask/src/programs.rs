@@ -12,13 +12,14 @@ use crate::workspace::Workspace;
 
 /// The simulator, and the crates whose tests search. Always all of them together: fewer would have other features of their
 /// dependencies, and build those once more.
-const PACKAGES: [&str; 10] = [
+const PACKAGES: [&str; 11] = [
     "steadfast",
     "steadfast-auth",
     "steadfast-call",
     "steadfast-cli",
     "steadfast-dedup",
     "steadfast-limit",
+    "steadfast-proxy",
     "steadfast-retry",
     "steadfast-sandbox",
     "steadfast-spec",
