@@ -58,6 +58,12 @@
 //! It has no WebSocket channel, because the specification shows neither its address nor its messages (§6). Its market
 //! fills half of the resting orders at random. It speaks HTTP/1.1 only, so there are no faults of HTTP/2.
 //!
+//! # Its own pages
+//!
+//! [`Sandbox::serve`] answers `GET /` with an index, `/openapi.json` with the paths as configured, `/faults` with the
+//! [planned](Sandbox::planned_faults) faults and how often each has struck, and `/livez`. They are no requests to the
+//! service: they are counted in no zone and stand in no ground truth. In process there is only the service.
+//!
 //! # The admin API
 //!
 //! [`Sandbox::serve_admin`] lets tests and people change a sandbox from outside, on a listener of its own. Every POST
