@@ -5,6 +5,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+use parking_lot::Mutex;
 use pin_project_lite::pin_project;
 use steadfast_call::Lane;
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -56,7 +57,8 @@ pin_project! {
 /// A request that its own limiter admits, and that waits for the other processes.
 struct Asking {
     permit: Permit,
-    answer: SharedAcquire,
+    /// In a lock that is never taken, because it need not be `Sync`, and the callers' futures are.
+    answer: Mutex<SharedAcquire>,
 }
 
 impl fmt::Debug for Asking {
@@ -115,7 +117,8 @@ impl Acquire {
             if let Some(asking) = this.asking.as_mut() {
                 // As for a call on its way: a future that is not polled gives its slot to the next.
                 let holds = asking.permit.watch(cx.waker());
-                let answer = if holds { Some(ready!(asking.answer.as_mut().poll(cx))) } else { None };
+                let answer =
+                    if holds { Some(ready!(asking.answer.get_mut().as_mut().poll(cx))) } else { None };
                 let permit = this.asking.take().map(|asking| asking.permit);
                 match (permit, answer) {
                     (Some(mut permit), Some(Ok(slot))) => {
@@ -148,7 +151,8 @@ impl Acquire {
                 // An observer may have taken a while.
                 Ok(Ok(permit)) if shared.shared_count().is_some() => {
                     let answer = shared.ask_shared(zones.as_slice(), *this.lane, *this.deadline);
-                    *this.asking = answer.map(|answer| Box::new(Asking { permit, answer }));
+                    *this.asking =
+                        answer.map(|answer| Box::new(Asking { permit, answer: Mutex::new(answer) }));
                     continue;
                 }
                 Ok(granted) => {

@@ -184,6 +184,14 @@ async fn futures_left_while_the_others_are_asked_starve_no_one() {
     timeout(5 * SECOND, first.into_inner()).await.unwrap().unwrap().refund();
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_waiting_future_may_be_shared_between_threads() {
+    fn shared<T: Send + Sync>(future: T) -> T {
+        future
+    }
+    drop(shared(world().acquire()).await.unwrap());
+}
+
 /// A service that is ready at the second look, and answers at once.
 #[derive(Clone)]
 struct ReadyLater(bool);
