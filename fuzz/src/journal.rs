@@ -210,6 +210,7 @@ fn begun(number: u64, index: usize, kind: u8) -> Entry {
         day: TradingDay(i64::from(kind & 3)),
         name: (kind & 4 == 0).then(|| IntentId::new(format!("line-{number}"))),
         order: Arc::new(OrderRequest::from_fields(fields).expect("an order")),
+        tag: None,
     })
 }
 

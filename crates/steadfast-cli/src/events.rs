@@ -180,6 +180,11 @@ impl Told {
                 "the order list shows order {} in another form than it was sent in: orders in doubt are hard to recognise",
                 id(order_id)
             )),
+            OrderEvent::TagEcho { order_id, echo, .. } => Self::Note(format!(
+                "the order list shows the tag of order {}: {}",
+                id(order_id),
+                echo.as_str()
+            )),
             other => Self::unknown(&format!("{other:?}")),
         }
     }

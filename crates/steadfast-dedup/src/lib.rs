@@ -89,7 +89,7 @@ pub use crate::{
     protocol::{
         effect::Effect,
         event::{Answer, Event},
-        order_event::OrderEvent,
+        order_event::{OrderEvent, TagEcho},
         order_protocol::OrderProtocol,
         read_fault::ReadFault,
         resolution::{RESOLUTION_HEADER, Reason, Resolution, Unresolved, Verdict},
@@ -101,6 +101,7 @@ pub use crate::{
     },
     settings::{
         Settings,
+        order_tag::OrderTag,
         policy::{AccountMode, Baseline, KeyPolicy, ListShows, OrdersScope, ResendPolicy, VerifyOn},
     },
     tracker::{

@@ -5,10 +5,10 @@
 //!
 //! 1. In and out: [`event`], [`effect`], [`order_event`], [`resolution`]; [`order_protocol`] hands each event to its rule.
 //! 2. The state, each part with its owner: [`intents`] with [`intent`], [`phase`], [`attempt`] and [`doubt`]; [`keys`];
-//!    [`listed_orders`]; [`reads`]; [`watches`]; [`rejected_names`]; [`sessions`]; [`fidelity`]; [`timeline`].
+//!    [`listed_orders`]; [`reads`]; [`watches`]; [`rejected_names`]; [`sessions`]; [`fidelity`]; [`tags`]; [`timeline`].
 //! 3. A send and its answer: [`sending`]; what may leave: [`query`]; orders one after the other: [`serialize`].
-//! 4. A list: [`reading`] takes it in; [`matcher`] and [`candidates`] say which orders it can show; then [`claim`] or
-//!    [`absence`] draws the conclusion, and [`deciding`] ends an intent. [`planning`] and [`schedule`] say when the next
+//! 4. A list: [`reading`] takes it in; [`matcher`], [`candidates`] and [`by_tag`] say which orders it can show; then
+//!    [`claim`] or [`absence`] draws the conclusion, and [`deciding`] ends an intent. [`planning`] and [`schedule`] say when the next
 //!    list is read.
 //! 5. Answers that need a list: 401 and 429 in [`refusal`], others in [`rejection`], wrong order ids in [`disbelief`] and
 //!    [`mismatch`].
@@ -19,6 +19,7 @@
 pub(crate) mod absence;
 pub(crate) mod alike;
 pub(crate) mod attempt;
+pub(crate) mod by_tag;
 pub(crate) mod bygone;
 pub(crate) mod candidates;
 pub(crate) mod claim;
@@ -62,6 +63,7 @@ pub(crate) mod schedule;
 pub(crate) mod sending;
 pub(crate) mod serialize;
 pub(crate) mod sessions;
+pub(crate) mod tags;
 pub(crate) mod tally;
 pub(crate) mod timeline;
 pub(crate) mod trace;

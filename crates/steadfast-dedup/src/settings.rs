@@ -1,3 +1,4 @@
+pub(crate) mod order_tag;
 pub(crate) mod policy;
 
 mod described;
@@ -9,7 +10,10 @@ use steadfast_spec::{FieldNames, OrderType};
 
 use crate::{
     numbers::TradingDay,
-    settings::policy::{AccountMode, Baseline, KeyPolicy, ListShows, OrdersScope, ResendPolicy, VerifyOn},
+    settings::{
+        order_tag::OrderTag,
+        policy::{AccountMode, Baseline, KeyPolicy, ListShows, OrdersScope, ResendPolicy, VerifyOn},
+    },
 };
 
 /// One lost answer must not block an order all day.
@@ -46,6 +50,7 @@ pub struct Settings {
     pub(crate) verify_on: VerifyOn,
     pub(crate) baseline: Baseline,
     pub(crate) read_spacing: Duration,
+    pub(crate) tag: Option<OrderTag>,
     pub(crate) traced: bool,
     pub(crate) budget: Option<Duration>,
     pub(crate) positive_control: bool,
@@ -74,6 +79,7 @@ impl Default for Settings {
             verify_on: VerifyOn::Default,
             baseline: Baseline::Cold,
             read_spacing: Duration::from_secs(1),
+            tag: None,
             traced: false,
             budget: None,
             positive_control: false,
@@ -247,6 +253,20 @@ impl Settings {
     #[must_use]
     pub fn read_spacing(mut self, spacing: Duration) -> Self {
         self.read_spacing = spacing;
+        self
+    }
+
+    /// Lets every order carry a tag of its own in this field; none by default.
+    ///
+    /// For services that show the field in the order list, under the name that
+    /// [`field_names`](Self::field_names) gives to `remarks`. A list decides nothing by tags until lists of its login
+    /// session have shown the tag of an acknowledged order; from then on, an order with a tag of ours is ours in
+    /// whatever form and [account](AccountMode) it is listed, and one with a stranger's tag is no reason to doubt that
+    /// ours is absent. Where a list shows another text in place of a tag, orders of that session are recognised by their
+    /// terms, as without a tag. [`OrderEvent::TagEcho`](crate::OrderEvent::TagEcho) reports what lists show.
+    #[must_use]
+    pub fn tag(mut self, tag: OrderTag) -> Self {
+        self.tag = Some(tag);
         self
     }
 

@@ -159,6 +159,16 @@ impl ShownTag {
         }
     }
 
+    /// Returns the first characters, if it can be a tag.
+    #[must_use]
+    pub fn prefix(&self) -> Option<[u8; Tag::SHORTEST]> {
+        match self {
+            Self::Whole(tag) => Some(tag.prefix()),
+            Self::Cut(cut) => Some(Tag(cut.digits).prefix()),
+            Self::Other => None,
+        }
+    }
+
     /// True if it shows this tag, whole or cut off.
     #[must_use]
     pub fn is_of(&self, tag: Tag) -> bool {

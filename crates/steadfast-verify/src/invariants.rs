@@ -10,6 +10,7 @@ mod ownership;
 mod run;
 mod sends;
 mod surface;
+mod tags;
 mod unlisted;
 
 pub use self::run::{Answer, Order, Run};

@@ -37,5 +37,6 @@ pub(crate) fn begun(intent: u64, name: &str) -> Entry {
         day: TradingDay(0),
         name: Some(IntentId::new(name)),
         order: Arc::new(order.unwrap()),
+        tag: None,
     })
 }

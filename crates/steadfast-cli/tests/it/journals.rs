@@ -27,7 +27,8 @@ pub(crate) async fn left_in_doubt(gateway: &OwnGateway, path: &str, sent: &[(Opt
         ]);
         let attempt = AttemptNo { intent: IntentNo(number), index: 0 };
         let (session, name) = (Session::default(), name.map(IntentId::new));
-        let record = Record::Begun { attempt, session, day, name, order: Arc::new(order.unwrap()) };
+        let record =
+            Record::Begun { attempt, session, day, name, order: Arc::new(order.unwrap()), tag: None };
         let account = Account::new(gateway.base_url.clone());
         journal.append_durably(Entry { account, record }).await.unwrap();
     }

@@ -39,7 +39,7 @@ async fn journal(gateway: &OwnGateway, file: &Orders, sent: &[(&str, Option<&str
         let (session, day) = (Session::default(), Settings::default().today());
         let outcome = Outcome::Accepted { order_id: order_id.map(Into::into) };
         let mut records = vec![
-            Record::Begun { attempt, session, day, name: Some(IntentId::new(*name)), order },
+            Record::Begun { attempt, session, day, name: Some(IntentId::new(*name)), order, tag: None },
             Record::Closed { attempt, outcome, answer: Answer::Status(200) },
         ];
         if order_id.is_none() {

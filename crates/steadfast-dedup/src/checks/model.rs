@@ -42,7 +42,24 @@ struct Model {
     mixed: bool,
     /// Whether there are answers that forbid a resend: successes without an id, and some that say `error`.
     nevers: bool,
+    /// Whether the account is shared, so that no order is claimed by its likeness.
+    shared: bool,
+    /// What records show of the tags of orders, if orders carry any.
+    echo: Option<Echo>,
     rules: Rules,
+}
+
+/// What records show of the tags of orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Echo {
+    Nothing,
+    Whole,
+    /// The first characters.
+    Cut,
+    /// All of it, for every second order.
+    Some,
+    /// All of it, but the tag of the order before for every second order.
+    Copied,
 }
 
 /// Which orders lists show, where the session may be renewed.
@@ -71,6 +88,8 @@ const SMALL: Model = Model {
     own: false,
     mixed: false,
     nevers: false,
+    shared: false,
+    echo: None,
     rules: Rules { negatives: 1, refusal_lag: Some(Duration::ZERO), ..Rules::PROTOCOL },
 };
 

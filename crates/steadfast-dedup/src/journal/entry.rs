@@ -1,7 +1,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use steadfast_call::{Outcome, ext};
-use steadfast_spec::OrderRequest;
+use steadfast_spec::{OrderRequest, Tag};
 
 use crate::{
     numbers::{AttemptNo, IntentNo, Session, TradingDay},
@@ -36,6 +36,8 @@ pub enum Record {
         name: Option<ext::IntentId>,
         /// The order.
         order: Arc<OrderRequest>,
+        /// The tag that all of its sends carry. No later order of the day may have it.
+        tag: Option<Tag>,
     },
     /// Its answer arrived, or is lost.
     Closed {

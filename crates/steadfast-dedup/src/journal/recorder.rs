@@ -4,7 +4,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use http::{HeaderMap, header};
 use sha1::Sha1;
 use steadfast_call::ext;
-use steadfast_spec::OrderRequest;
+use steadfast_spec::{OrderRequest, Tag};
 
 use super::{Durable, Entry, Journal, Record};
 use crate::{
@@ -45,8 +45,9 @@ impl Recorder {
         day: TradingDay,
         name: Option<ext::IntentId>,
         order: Arc<OrderRequest>,
+        tag: Option<Tag>,
     ) -> Durable {
-        self.journal.append_durably(self.entry(Record::Begun { attempt, session, day, name, order }))
+        self.journal.append_durably(self.entry(Record::Begun { attempt, session, day, name, order, tag }))
     }
 
     /// Makes everything durable that was written.

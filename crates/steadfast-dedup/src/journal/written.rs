@@ -38,6 +38,8 @@ enum Written {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
         order: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tag: Option<String>,
     },
     Closed {
         intent: u64,
@@ -100,13 +102,14 @@ enum WrittenOutcome {
 impl Written {
     fn of(record: &Record) -> Self {
         match record.clone() {
-            Record::Begun { attempt, session, day, name, order } => Self::Begun {
+            Record::Begun { attempt, session, day, name, order, tag } => Self::Begun {
                 intent: attempt.intent.0,
                 attempt: attempt.index,
                 session: session.get(),
                 day: day.0,
                 name: name.map(|name| name.as_str().to_owned()),
                 order: order.form().encode(),
+                tag: tag.map(|tag| tag.to_string()),
             },
             Record::Closed { attempt, outcome, answer } => {
                 let (outcome, id) = match outcome {
@@ -159,7 +162,7 @@ impl Written {
     fn record(self) -> Option<Record> {
         let session = |hash: Option<u64>| hash.map_or_else(Session::default, Session::hashed);
         Some(match self {
-            Self::Begun { intent, attempt, session: hash, day, name, order } => {
+            Self::Begun { intent, attempt, session: hash, day, name, order, tag } => {
                 let form = Form::parse(order.as_bytes()).ok()?;
                 Record::Begun {
                     attempt: AttemptNo { intent: IntentNo(intent), index: attempt },
@@ -167,6 +170,7 @@ impl Written {
                     day: TradingDay(day),
                     name: name.map(ext::IntentId::new),
                     order: Arc::new(OrderRequest::from_fields(form.iter()).ok()?),
+                    tag: tag.map(|tag| tag.parse()).transpose().ok()?,
                 }
             }
             Self::Closed { intent, attempt, outcome, id, status, cut, denied } => Record::Closed {
@@ -207,6 +211,8 @@ impl Written {
 
 #[cfg(test)]
 mod tests {
+    use steadfast_spec::Tag;
+
     use super::*;
 
     fn order() -> Arc<OrderRequest> {
@@ -239,7 +245,10 @@ mod tests {
         for (session, name) in
             [(Session::default(), None), (Session::hashed(9), Some(ext::IntentId::new("ä\n")))]
         {
-            records.push(Record::Begun { attempt, session, day, name, order: order() });
+            for tag in [None, Some(Tag::from_draw(7))] {
+                let name = name.clone();
+                records.push(Record::Begun { attempt, session, day, name, order: order(), tag });
+            }
         }
         for outcome in [
             Outcome::NotSent,
@@ -270,9 +279,16 @@ mod tests {
             r#"["",{"later":{"intent":1}}]"#,
             r#"["",{"found":{"intent":1,"id":"o","more":1}}]"#,
             r#"["",{"begun":{"intent":1,"attempt":0,"day":1,"order":"symId=S"}}]"#,
+            r#"["",{"begun":{"intent":1,"attempt":0,"day":1,"order":"symId=S&qty=1&side=buy&type=market&product=intraday&validity=day","tag":"no tag"}}]"#,
         ] {
             assert_eq!(Entry::decode(text.as_bytes()), None, "{text}");
         }
+        let untagged = r#"["",{"begun":{"intent":1,"attempt":0,"day":1,"order":"symId=S&qty=1&side=buy&type=market&product=intraday&validity=day"}}]"#;
+        let Some(Record::Begun { tag: None, .. }) =
+            Entry::decode(untagged.as_bytes()).map(|entry| entry.record)
+        else {
+            panic!("an entry of a version without tags")
+        };
         let known = r#"["",{"found":{"intent":1,"id":"o"}}]"#;
         assert!(Entry::decode(known.as_bytes()).is_some());
     }

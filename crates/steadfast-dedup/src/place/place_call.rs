@@ -81,6 +81,7 @@ where
                         self.ticket.set_intent(intent);
                         let _open = OpenCall { account, intent };
                         let (ticket, service) = (&self.ticket, &mut self.service);
+                        let form = account.form_of(intent, form);
                         return PlaceLoop::new(ticket, service, form, intent, epoch)
                             .place(self.request)
                             .await;

@@ -88,7 +88,7 @@ impl OrderProtocol {
         if self.intent_strict(intent).next().is_some() {
             return;
         }
-        if self.may_be_told_apart(intent) {
+        if self.may_be_told_apart(intent) || self.may_be_claimed_by_tag(intent) {
             return;
         }
         let near = self.is_vetoed(intent);
@@ -111,7 +111,7 @@ impl OrderProtocol {
     }
 
     /// True after enough valid reads, the last begun after every attempt in doubt of the key had settled.
-    fn has_looked(&self, intent: &Intent) -> bool {
+    pub(crate) fn has_looked(&self, intent: &Intent) -> bool {
         let Some(doubt) = intent.doubt() else { return false };
         doubt.here.reads >= self.rules.negatives && self.is_settled(intent, doubt.here.latest)
     }

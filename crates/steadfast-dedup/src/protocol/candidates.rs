@@ -36,6 +36,7 @@ impl OrderProtocol {
                 && !fresh.late
                 && matcher::loose(&fresh.record, intent.order())
                 && !self.is_strict(intent, fresh)
+                && !self.is_certainly_not(intent, fresh)
                 // Of two equal intents, the one of the order's session comes first, but may end up with another of
                 // several orders. The rest is then this intent's, so until that is known the order is near.
                 && !fresh.record.qty.and_then(|qty| asked.get(&qty)).is_some_and(|others| {
@@ -55,14 +56,16 @@ impl OrderProtocol {
             && self.settings.account_mode == AccountMode::Exclusive
             && !self.listed.recognises(&intent.order().sym_id().folded());
         let (strangers, more) = self.listed.unowned.strange(sent.unwrap_or_default());
-        (strangers.filter(move |_| matters), more && matters)
+        let may_be_its = move |fresh: &&Fresh| matters && !self.is_certainly_not(intent, fresh);
+        (strangers.filter(may_be_its), more && matters)
     }
 
     /// Returns listed orders that may be one that was refused, in the list of any session and in any form.
     ///
     /// An equal order lost in that session may be it too: a session's list may show orders of earlier sessions.
     pub(crate) fn shown_as<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
-        self.intent_strict(intent).chain(self.near(intent)).chain(self.strangers(intent).0)
+        let alike = self.intent_strict(intent).chain(self.near(intent));
+        alike.chain(self.strangers(intent).0).chain(self.tagged(intent))
     }
 
     /// True if more orders of other names are listed than are kept, and one of those could be the intent's.
@@ -123,11 +126,13 @@ impl OrderProtocol {
             || self.is_disputed(intent)
             || self.near(intent).next().is_some()
             || strangers.next().is_some()
+            || self.tagged(intent).next().is_some()
     }
 
     /// Returns all listed orders that could be the intent's, without its exact matches.
     pub(crate) fn likely<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
-        self.near(intent).chain(self.strangers(intent).0).chain(self.disputed(intent).0)
+        let alike = self.near(intent).chain(self.strangers(intent).0).chain(self.disputed(intent).0);
+        alike.chain(self.tagged(intent))
     }
 
     /// Returns the reason why near orders leave an intent unresolved whose session is over.
@@ -143,6 +148,8 @@ impl OrderProtocol {
             && matcher::strict(&fresh.record, intent.order())
             && !self.is_contested(intent, fresh)
             && !self.is_another_sessions(intent, fresh)
+            && !self.is_certainly_not(intent, fresh)
+            && !self.carries_anothers_tag(intent, fresh)
             && !self.listed.is_ambiguous(&fresh.order_id)
     }
 
@@ -196,9 +203,9 @@ impl OrderProtocol {
 
     /// True if a search for the intent would have claimed this order.
     pub(crate) fn is_certainly(&self, intent: &Intent, fresh: &Fresh) -> bool {
-        self.settings.account_mode == AccountMode::Exclusive
-            && intent.has_baseline()
-            && self.is_strict(intent, fresh)
+        let by_likeness = self.settings.account_mode == AccountMode::Exclusive && intent.has_baseline();
+        let by_tag = || intent.tag().is_some_and(|tag| self.tags.proves(tag, fresh));
+        self.is_strict(intent, fresh) && (by_likeness || by_tag())
     }
 
     /// Returns the intents of a key whose order may still appear: in flight, in doubt, or dead.

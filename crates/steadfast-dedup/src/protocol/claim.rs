@@ -12,6 +12,7 @@ use crate::{
     numbers::{IntentNo, LogicalTime},
     protocol::{
         attempt::{Attempt, Never},
+        by_tag::ByTag,
         doubt::Fault,
         effect::Effect,
         intent::Intent,
@@ -122,8 +123,11 @@ impl OrderProtocol {
         // An order that exactly matches another order of ours belongs to that one and is reported there.
         let mut eligible: Vec<_> = self.intent_strict(intent).chain(self.likely(intent)).collect();
         eligible.sort_by_key(|fresh| fresh.first_seen);
+        // One with its tag is among those like it, too.
+        let mut told = BTreeSet::new();
         eligible
             .into_iter()
+            .filter(|fresh| told.insert(&*fresh.order_id))
             .take(Unresolved::MOST_CANDIDATES)
             .map(|fresh| fresh.order_id.to_string())
             .collect()
@@ -153,13 +157,19 @@ impl OrderProtocol {
 
     fn claim_of(&self, key: &Key, number: IntentNo) -> Option<Claim> {
         let intent = self.intents.get(&number)?;
+        match self.by_tag(intent) {
+            ByTag::Its(order_id) => return Some(Claim::Take(order_id)),
+            ByTag::Copied => return Some(Claim::Barred(Reason::NearMatch)),
+            ByTag::Unclear => return None,
+            ByTag::Nothing => {}
+        }
         let mut eligible: Vec<&Fresh> = self.intent_strict(intent).collect();
         eligible.sort_by_key(|fresh| (fresh.first_seen, fresh.order_id.clone()));
         let fresh = if self.rules.oldest_first { eligible.first() } else { eligible.last() }?;
         if self.rules.owner_wait && self.may_be_answered_yet(key, number, fresh.first_seen) {
             return None;
         }
-        Some(match self.settings.account_mode {
+        let claim = match self.settings.account_mode {
             _ if self.awaits_its_own(number, intent, fresh) => return None,
             _ if self.is_blocked_for(key, intent, fresh) => Claim::Barred(Reason::Tainted),
             // The order may be one that a wrong answer gave to another intent, and the listed one a stranger's.
@@ -172,7 +182,10 @@ impl OrderProtocol {
                 return None;
             }
             AccountMode::Exclusive => Claim::Take(fresh.order_id.clone()),
-        })
+        };
+        // Until the order is certainly listed, lists may still prove that tags tell whose it is.
+        let waits = matches!(claim, Claim::Barred(_)) && self.may_prove_tag(intent);
+        (!waits).then_some(claim)
     }
 
     /// Returns what would follow if an intent were found absent as soon as it can be.
@@ -188,9 +201,16 @@ impl OrderProtocol {
 
     pub(crate) fn take(&mut self, number: IntentNo, order_id: &str, out: &mut Vec<Effect>) {
         let confidence = self.confidence(number, order_id);
-        let Some(fresh) = self.listed.claim(order_id, number) else { return };
-        // It was claimed by its instrument's name, so lists use our spelling of it.
-        if let Some(intent) = self.intents.get(&number) {
+        let tagged = self
+            .intents
+            .get(&number)
+            .and_then(|intent| self.tagged(intent).find(|fresh| *fresh.order_id == *order_id).cloned());
+        let Some(fresh) = self.listed.claim(order_id, number).or(tagged) else { return };
+        // It was claimed by its instrument's name, so lists use our spelling of it; by its tag, that may be otherwise.
+        let is_named = |intent: &&Intent| {
+            fresh.record.sym_id.is_some() && matcher::may_be_its_instrument(&fresh.record, intent.order())
+        };
+        if let Some(intent) = self.intents.get(&number).filter(is_named) {
             self.listed.recognise(intent.order().sym_id().folded());
         }
         self.tally.recover(confidence, self.lag(number));
@@ -204,6 +224,11 @@ impl OrderProtocol {
     /// Returns how certain it is that a listed order is this intent's alone.
     fn confidence(&self, number: IntentNo, order_id: &str) -> Confidence {
         let Some(intent) = self.intents.get(&number) else { return Confidence::Partial };
+        if let ByTag::Its(its) = self.by_tag(intent)
+            && *its == *order_id
+        {
+            return Confidence::Tagged;
+        }
         let mut strict = self.intent_strict(intent);
         let rivals = |fresh: &Fresh| {
             self.live_of(intent.key()).any(|(other, rival)| {

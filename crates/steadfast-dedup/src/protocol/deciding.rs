@@ -59,6 +59,8 @@ impl OrderProtocol {
         blockers.iter().for_each(|&number| self.block_over_midnight(number));
         self.sessions.leave();
         self.fidelity.begin_day();
+        let intents = &self.intents;
+        self.tags.begin_day(|number| intents.get(&number).is_some());
         self.reads.forget_baseline(self.time.now());
     }
 
@@ -94,6 +96,9 @@ impl OrderProtocol {
         };
         let (is_dead, is_refused) = (intent.is_presumed_dead(), intent.was_told_not_placed());
         let day_over = intent.day() != self.time.day();
+        if let Some(tag) = intent.tag() {
+            self.tags.prune(tag, |order_id| self.listed.owner(order_id).is_some());
+        }
         self.keys.retire(&key, number);
         self.leave_line(number, out);
         self.intents.finish(number);

@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use steadfast_call::{Outcome, ext};
-use steadfast_spec::{OrderRecord, OrderRequest};
+use steadfast_spec::{OrderRecord, OrderRequest, Tag};
 
 use crate::{
     numbers::{AttemptNo, IntentNo, ReadNo, Session, TradingDay},
@@ -39,6 +39,13 @@ pub enum Event {
         order: Arc<OrderRequest>,
         /// The caller's own name for it.
         name: Option<ext::IntentId>,
+    },
+    /// All sends of the intent carry this tag; none has left yet.
+    Tagged {
+        /// The intent.
+        intent: IntentNo,
+        /// The tag, which no other order of the day has.
+        tag: Tag,
     },
     /// A caller repeats, by its name, an order that was refused without having been executed.
     Reopened(IntentNo),

@@ -4,7 +4,7 @@ use crate::{
     numbers::{AttemptNo, IntentNo, ReadNo},
     protocol::{
         intent::Intent, keys::KeyIntents, listed_orders::ListedOrders, order_protocol::OrderProtocol,
-        reads::ReadStart, rules::Rules,
+        reads::ReadStart, rules::Rules, tags::Tags,
     },
 };
 
@@ -33,6 +33,10 @@ impl OrderProtocol {
 
     pub(crate) fn listed_orders(&self) -> &ListedOrders {
         &self.listed
+    }
+
+    pub(crate) fn tags(&self) -> &Tags {
+        &self.tags
     }
 
     /// Returns where a read under way has started.

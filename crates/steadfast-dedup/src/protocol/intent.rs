@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use steadfast_call::ext;
-use steadfast_spec::OrderRequest;
+use steadfast_spec::{OrderRequest, Tag};
 
 use crate::{
     numbers::{LogicalTime, Session, TradingDay},
@@ -43,6 +43,8 @@ pub(crate) struct Intent {
     late: usize,
     /// The identifier that an answer gave it, true or not.
     answered: Option<Arc<str>>,
+    /// What all of its sends carry, to recognise its order by.
+    tag: Option<Tag>,
 }
 
 impl Intent {
@@ -70,6 +72,7 @@ impl Intent {
             suspected: false,
             late: 0,
             answered: None,
+            tag: None,
         }
     }
 
@@ -83,6 +86,16 @@ impl Intent {
 
     pub(crate) fn name(&self) -> Option<&ext::IntentId> {
         self.name.as_ref()
+    }
+
+    /// Returns what all of its sends carry, to recognise its order by.
+    pub(crate) fn tag(&self) -> Option<Tag> {
+        self.tag
+    }
+
+    /// Gives it its tag, once.
+    pub(crate) fn set_tag(&mut self, tag: Tag) {
+        self.tag.get_or_insert(tag);
     }
 
     /// Returns the trading day of its first send or, before that, of its call.

@@ -110,16 +110,19 @@ impl OrderProtocol {
         if self.listed.is_ambiguous(&fresh.order_id) {
             return None;
         }
+        let is_decided =
+            |number: &IntentNo| self.intents.get(number).is_some_and(|it| it.finding().is_some());
+        let by_tag = || self.owner_by_tag(fresh).filter(is_decided);
         let waiting = || self.live_of(key).filter(|(_, intent)| intent.could_own(fresh.first_seen));
         if waiting().next().is_none() {
-            return self.late_owner(key, fresh);
+            return by_tag().or_else(|| self.late_owner(key, fresh));
         }
         // No waiting intent equals it, but one with a send taken for dead or refused does.
         let asked = waiting().any(|(_, intent)| matcher::strict(&fresh.record, intent.order()));
         if asked {
             return None;
         }
-        self.dead_owner(key, fresh).or_else(|| self.refused_owner(key, fresh))
+        by_tag().or_else(|| self.dead_owner(key, fresh)).or_else(|| self.refused_owner(key, fresh))
     }
 
     /// Returns the decided intent that most likely owns an order: those without an order first, and of those the last.
@@ -228,6 +231,7 @@ impl OrderProtocol {
         let wanted = refused && self.live_of(key).any(|(_, intent)| intent.could_own(fresh.first_seen));
         // An order that is listed today may have been listed yesterday.
         let certain = !wanted && intent.day() == self.time.day() && self.is_certainly(intent, fresh);
+        let tagged = self.owner_by_tag(fresh) == Some(number);
         let Some(intent) = self.intents.get_mut(&number) else { return };
         let (name, kept) = (intent.name().cloned(), intent.order_id().map(Arc::clone));
         let order_id = fresh.order_id.to_string();
@@ -269,12 +273,12 @@ impl OrderProtocol {
                     kept,
                 }));
             }
-            (Some(_), 0, AccountMode::Exclusive) => {
+            (Some(_), 0, mode) if mode == AccountMode::Exclusive || tagged => {
                 self.listed.flag(&fresh.order_id);
                 out.push(Effect::Report(OrderEvent::Excess { intent: number, order_id }));
             }
             // Others place orders too, and this one may well be theirs.
-            (Some(_), 0, AccountMode::Shared) => {}
+            (Some(_), 0, _) => {}
         }
     }
 }

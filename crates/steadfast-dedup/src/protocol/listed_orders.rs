@@ -27,12 +27,12 @@ pub(crate) mod yesterday;
 
 use std::collections::BTreeSet;
 
-use steadfast_spec::{OrderRequest, SymId};
+use steadfast_spec::{OrderRecord, OrderRequest, SymId};
 
 use crate::{
-    numbers::LogicalTime,
+    numbers::{LogicalTime, Session},
     protocol::listed_orders::{
-        awaited::Awaited, copies::Doubled, disputed::Disputed, entries::Entries, lists::Lists,
+        awaited::Awaited, copies::Doubled, disputed::Disputed, entries::Entries, fresh::Fresh, lists::Lists,
         unowned::Unowned, withdrawn::Withdrawn, yesterday::Yesterday,
     },
 };
@@ -83,6 +83,17 @@ impl ListedOrders {
     /// True if an order sent at `sent` may be listed under the identifier of another one, beside that one.
     pub(crate) fn may_be_doubled(&self, order: &OrderRequest, sent: LogicalTime) -> bool {
         self.doubled.may_hide(order, sent)
+    }
+
+    /// Returns a listed order as its record shows it, if it has no owner.
+    pub(crate) fn fresh_of(&self, record: OrderRecord, session: Session) -> Option<Fresh> {
+        let (order_id, entry) = self.entries.get_key_value(record.order_id.as_str())?;
+        entry.owner().is_none().then(|| entry.fresh(order_id.clone(), record, session))
+    }
+
+    /// True if an order was reported as that of a send taken for dead.
+    pub(crate) fn is_late(&self, order_id: &str) -> bool {
+        self.entries.get(order_id).is_some_and(|entry| entry.is_late())
     }
 
     /// Notes that a list has shown an order of ours under its instrument's name.

@@ -147,6 +147,20 @@ pub enum OrderEvent {
         /// Its identifier.
         order_id: String,
     },
+    /// A list shows for the first time in a login session how the service shows the tags of orders.
+    ///
+    /// Told of each kind of echo once a session. From [`TagEcho::Whole`] on, tags decide whose listed orders are;
+    /// [`TagEcho::Altered`] ends that.
+    TagEcho {
+        /// The acknowledged order that shows it.
+        intent: IntentNo,
+        /// The caller's own name for it.
+        name: Option<ext::IntentId>,
+        /// Its identifier.
+        order_id: String,
+        /// What the list shows of its tag.
+        echo: TagEcho,
+    },
     /// More equal orders are listed than were asked for.
     ///
     /// While an acknowledged order of its instrument and side is not listed, this is held back, until a list shows or
@@ -247,4 +261,34 @@ pub enum OrderEvent {
         /// Whether it is ahead.
         forward: bool,
     },
+}
+
+/// What a list shows of the tag of an acknowledged order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TagEcho {
+    /// All of it.
+    Whole,
+    /// Its beginning.
+    Cut,
+    /// Nothing.
+    Missing,
+    /// Another text.
+    Altered,
+}
+
+impl TagEcho {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Whole, Self::Cut, Self::Missing, Self::Altered];
+
+    /// Returns the name in logs and metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Whole => "whole",
+            Self::Cut => "cut",
+            Self::Missing => "missing",
+            Self::Altered => "altered",
+        }
+    }
 }

@@ -18,6 +18,7 @@ use crate::{
         resolution::{Reason, Unresolved},
         rules::Rules,
         sessions::Sessions,
+        tags::Tags,
         tally::Tally,
         timeline::Timeline,
         trace::Step,
@@ -44,6 +45,7 @@ pub struct OrderProtocol {
     pub(super) rejected: RejectedNames,
     pub(super) sessions: Sessions,
     pub(super) fidelity: Fidelity,
+    pub(super) tags: Tags,
     pub(super) tally: Tally,
     pub(super) steps: Option<Vec<Step>>,
 }
@@ -65,6 +67,7 @@ impl OrderProtocol {
             rejected: RejectedNames::default(),
             sessions: Sessions::default(),
             fidelity: Fidelity::default(),
+            tags: Tags::default(),
             tally: Tally::default(),
             steps,
         }
@@ -85,6 +88,7 @@ impl OrderProtocol {
                 out.push(Effect::Report(OrderEvent::ClockStepped { by, forward }));
             }
             Event::Opened { intent, order, name } => self.open(intent, order, name, &mut out),
+            Event::Tagged { intent, tag } => self.tag(intent, tag),
             Event::Begun { attempt, session } => self.begin(attempt, session),
             Event::Sent(attempt) => self.send(attempt),
             Event::Withheld(attempt) => self.withhold(attempt, &mut out),

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use steadfast_call::ext;
-use steadfast_spec::OrderRequest;
+use steadfast_spec::{OrderRequest, Tag};
 
 use crate::{
     numbers::{AttemptNo, IntentNo, Session, TradingDay},
@@ -109,6 +109,16 @@ impl OrderProtocol {
         // uncertain.
         let ended = intent.day() != self.time.day() && !intent.keeps_name();
         (!ended || self.time.is_midnight_near()).then_some((number, intent.order()))
+    }
+
+    /// True if no order of the day has this tag or one that begins alike.
+    pub(crate) fn is_free(&self, tag: Tag) -> bool {
+        self.tags.is_free(tag)
+    }
+
+    /// Returns the tag that all sends of an intent carry.
+    pub(crate) fn tag_of(&self, intent: IntentNo) -> Option<Tag> {
+        self.intents.get(&intent)?.tag()
     }
 
     /// Returns the name and the order that a caller asked for.

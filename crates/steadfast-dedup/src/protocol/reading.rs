@@ -254,18 +254,27 @@ impl OrderProtocol {
             .filter_map(|number| intents.get(number))
             .map(|intent| (intent.key(), intent.order().qty()))
             .collect();
-        let News { seen, owned } = self.listed.list(source, seen, records, |key, record| match key {
-            Some(key) if is_known(key) && record.qty.is_some_and(|qty| wanted.contains(&(key, qty))) => {
-                Relevance::Ours
+        let (tags, mut tagged) = (&self.tags, Vec::new());
+        let News { seen, owned } = self.listed.list(source, seen, records, |key, record| {
+            if !matcher::is_exit_leg(record) && tags.owner(record).is_some() {
+                tagged.push(record.clone());
             }
-            Some(key) if is_known(key) => Relevance::Near,
-            // No other orders of ours show a spelling of this instrument.
-            Some(key) if mode == AccountMode::Exclusive && !is_known(&key.opposite()) => Relevance::Strange,
-            None if keys.iter().any(|(_, key)| key.may_be_listed()) => Relevance::Near,
-            _ => Relevance::No,
+            match key {
+                Some(key) if is_known(key) && record.qty.is_some_and(|qty| wanted.contains(&(key, qty))) => {
+                    Relevance::Ours
+                }
+                Some(key) if is_known(key) => Relevance::Near,
+                // No other orders of ours show a spelling of this instrument.
+                Some(key) if mode == AccountMode::Exclusive && !is_known(&key.opposite()) => {
+                    Relevance::Strange
+                }
+                None if keys.iter().any(|(_, key)| key.may_be_listed()) => Relevance::Near,
+                _ => Relevance::No,
+            }
         });
+        self.keep_tagged(source.session, tagged);
         for (owner, record) in owned {
-            self.calibrate(owner, &record, source.own, out);
+            self.calibrate(owner, &record, source, out);
         }
         seen
     }
@@ -323,7 +332,8 @@ impl OrderProtocol {
     }
 
     // An acknowledged order must look like the one that was sent. Otherwise our orders cannot be recognised in lists.
-    fn calibrate(&mut self, owner: IntentNo, record: &OrderRecord, own: bool, out: &mut Vec<Effect>) {
+    fn calibrate(&mut self, owner: IntentNo, record: &OrderRecord, source: Source, out: &mut Vec<Effect>) {
+        let own = source.own;
         let Some(intent) = self.intents.get(&owner) else { return };
         // A leg of it says nothing, but it may be a leg of another order.
         if matcher::is_exit_leg(record) {
@@ -339,6 +349,9 @@ impl OrderProtocol {
             return;
         }
         let (order, name) = (intent.order().clone(), intent.name().cloned());
+        if own {
+            self.prove_tag(owner, source.session, record, out);
+        }
         // If the caller's own list shows it, the next list of ours is compared again.
         let is_another = own && self.note_mismatch(owner, record);
         if matcher::strict(record, &order) {

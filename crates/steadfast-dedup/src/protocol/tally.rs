@@ -3,7 +3,11 @@
 use std::time::Duration;
 
 use crate::protocol::{
-    effect::Effect, event::Answer, order_event::OrderEvent, resolution::Reason, visibility::LagHistogram,
+    effect::Effect,
+    event::Answer,
+    order_event::{OrderEvent, TagEcho},
+    resolution::Reason,
+    visibility::LagHistogram,
 };
 
 /// Counts of one account, or of all of them, since the process began.
@@ -16,6 +20,8 @@ pub struct Tally {
     ambiguous: [u64; Cause::ALL.len()],
     recovered: [u64; Confidence::ALL.len()],
     unresolved: [u64; Reason::ALL.len()],
+    /// Acknowledged orders, by what lists showed of their tags; see [`tag_echoes`](Self::tag_echoes).
+    tag_echoes: [u64; TagEcho::ALL.len()],
     /// How long after the lateness base orders in doubt were seen.
     pub visibility_lag: LagHistogram,
     /// Resends after a verified absence.
@@ -68,6 +74,8 @@ pub enum Confidence {
     Partial,
     /// Equal orders were in doubt together: their number is certain, which intent owns which is a convention.
     Interchangeable,
+    /// It shows the order's tag, in a session whose lists have shown the tags of acknowledged orders.
+    Tagged,
 }
 
 impl Cause {
@@ -111,7 +119,7 @@ impl Cause {
 
 impl Confidence {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Exact, Self::Partial, Self::Interchangeable];
+    pub const ALL: [Self; 4] = [Self::Exact, Self::Partial, Self::Interchangeable, Self::Tagged];
 
     /// Returns the confidence's name in logs and metrics.
     #[must_use]
@@ -120,6 +128,7 @@ impl Confidence {
             Self::Exact => "exact",
             Self::Partial => "partial",
             Self::Interchangeable => "interchangeable",
+            Self::Tagged => "tagged",
         }
     }
 }
@@ -141,6 +150,12 @@ impl Tally {
     #[must_use]
     pub fn unresolved(&self, reason: Reason) -> u64 {
         self.unresolved[reason as usize]
+    }
+
+    /// Returns how many acknowledged orders with a tag were listed with this much of it.
+    #[must_use]
+    pub fn tag_echoes(&self, echo: TagEcho) -> u64 {
+        self.tag_echoes[echo as usize]
     }
 
     /// Returns how many orders were absent beyond the lateness bound and not sent again.
@@ -169,9 +184,10 @@ impl Tally {
 
     /// Adds another account's counts.
     pub fn add(&mut self, other: &Self) {
-        let Self { ambiguous, recovered, unresolved, visibility_lag, .. } = other;
+        let Self { ambiguous, recovered, unresolved, tag_echoes, visibility_lag, .. } = other;
         let pairs = self.ambiguous.iter_mut().zip(ambiguous);
         let pairs = pairs.chain(self.recovered.iter_mut().zip(recovered));
+        let pairs = pairs.chain(self.tag_echoes.iter_mut().zip(tag_echoes));
         for (mine, theirs) in pairs.chain(self.unresolved.iter_mut().zip(unresolved)) {
             *mine += theirs;
         }
@@ -206,6 +222,11 @@ impl Tally {
         self.visibility_lag.observe(lag);
     }
 
+    /// Counts an acknowledged order by what a list showed of its tag.
+    pub(crate) fn tag_echo(&mut self, echo: TagEcho) {
+        self.tag_echoes[echo as usize] += 1;
+    }
+
     /// Counts the reported events; the other counters are increased where their events occur.
     pub(crate) fn take(&mut self, effects: &[Effect]) {
         for effect in effects {
@@ -222,6 +243,7 @@ impl Tally {
                 OrderEvent::AckUnconfirmed { .. } => self.ack_unconfirmed += 1,
                 OrderEvent::Uncalibrated { .. } => self.uncalibrated += 1,
                 OrderEvent::Recovered { .. }
+                | OrderEvent::TagEcho { .. }
                 | OrderEvent::Absent { .. }
                 | OrderEvent::MayBeDoubled { .. }
                 | OrderEvent::RefusalUnconfirmed { .. }

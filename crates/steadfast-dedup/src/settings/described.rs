@@ -41,6 +41,7 @@ impl Settings {
         };
         let absent =
             if self.positive_control { "a list that shows another order" } else { "a list that was read" };
+        let tag = self.tag.as_ref().map_or_else(|| "none".to_owned(), |tag| format!("in `{}`", tag.name()));
         let offset = self.utc_offset / 60;
         vec![
             ("lateness bound", format!("{:?}", self.lateness)),
@@ -59,6 +60,7 @@ impl Settings {
             ("absence is shown by", absent.to_owned()),
             ("reads", format!("at most one in {:?}, up to {} bytes", self.read_spacing, self.list_body_cap)),
             ("a 401 or 429 is confirmed", format!("by a list read {:?} later", self.refusal_lag_used())),
+            ("tag of an order", tag),
             ("orders alike", alike.to_owned()),
             ("like one whose caller is gone", format!("waits up to {:?}", self.duplicate_hold)),
             ("trading day", format!("{:+03}:{:02}", offset / 60, (offset % 60).abs())),
@@ -71,6 +73,7 @@ mod tests {
     use steadfast_call::WallClock;
 
     use super::*;
+    use crate::settings::order_tag::OrderTag;
 
     #[test]
     fn what_is_told_of_the_settings_is_what_takes_effect() {
@@ -84,6 +87,9 @@ mod tests {
         assert_eq!(told(Settings::default().resend(ResendPolicy::Never), "resends"), "none");
         let minimal = Settings::default().verify_on(VerifyOn::SpecMinimal);
         assert_eq!(told(minimal, "verified"), "504 only");
+        assert_eq!(told(Settings::default(), "tag of an order"), "none");
+        let tagged = Settings::default().tag(OrderTag::field("remarks"));
+        assert_eq!(told(tagged, "tag of an order"), "in `remarks`");
         let day = |offset| told(Settings::default().trading_day(WallClock::default(), offset), "trading day");
         assert_eq!([19_800, 0, -12_600].map(day), ["+05:30", "+00:00", "-03:30"]);
     }

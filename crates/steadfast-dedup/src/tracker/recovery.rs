@@ -154,11 +154,13 @@ impl Replay {
                     overdue.day = day;
                     overdue.begin(attempt.index);
                 }
-                Record::Begun { attempt, session, name, order, .. } => {
+                Record::Begun { attempt, session, name, order, tag, .. } => {
                     let intent = attempt.intent;
                     replay.next_intent = replay.next_intent.max(intent.0.saturating_add(1));
                     if replay.orders.insert(intent, (name.clone(), order.clone())).is_none() {
                         events.push(Event::Opened { intent, order, name });
+                        // No later order may get it.
+                        events.extend(tag.map(|tag| Event::Tagged { intent, tag }));
                     }
                     let count = counts.entry(intent).or_default();
                     indices.insert(attempt, *count);
@@ -287,7 +289,7 @@ mod tests {
         let sends = outcomes.iter().enumerate().flat_map(|(index, outcome)| {
             let attempt = AttemptNo { intent: IntentNo(4), index };
             let (session, day) = (Session::default(), TradingDay(1));
-            let begun = Record::Begun { attempt, session, day, name: None, order: order.clone() };
+            let begun = Record::Begun { attempt, session, day, name: None, order: order.clone(), tag: None };
             [begun, Record::Closed { attempt, outcome: outcome.clone(), answer: Answer::Status(400) }]
         });
         sends.map(|record| Entry { account: ext::Account::default(), record }).collect()

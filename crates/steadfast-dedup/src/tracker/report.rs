@@ -71,6 +71,10 @@ pub(crate) fn trace(account: &str, event: &OrderEvent) {
                 "acknowledged order not recognised in the list"
             );
         }
+        OrderEvent::TagEcho { intent, order_id, echo, .. } => {
+            let echo = echo.as_str();
+            tracing::info!(account, intent = intent.0, order_id, echo, "tag of an acknowledged order listed");
+        }
         OrderEvent::ClockStepped { by, forward } => {
             tracing::warn!(account, ?by, forward, "wall clock set: the trading day goes on without it");
         }

@@ -17,7 +17,7 @@ use http_body_util::Full;
 use parking_lot::Mutex;
 use steadfast_call::{BoxError, Call, Failure, Outcome, WallClock, ext, find_cause};
 use steadfast_dedup::{
-    AccountMode, Dedup, DedupLayer, GuardedBody, OrderEvent, OrderRefused, OrderTracker, Recover,
+    AccountMode, Dedup, DedupLayer, GuardedBody, OrderEvent, OrderRefused, OrderTag, OrderTracker, Recover,
     RecoveredOrder, ResendPolicy, Ruling, SendGuard, SendGuardLayer, Settings, Verdict,
     journal::{Disk, Durable, Entry, FileJournal, FileSystem, Journal, JournalError, Log, Record},
     unresolved,
@@ -1294,4 +1294,37 @@ async fn x01_a_token_in_the_place_of_an_order_id_reaches_no_journal() {
     for secret in ["token-56789", "key-56789"] {
         assert!(!journal.contains(secret), "{secret} stands in the journal");
     }
+}
+
+/// A later order with the tag of one that is in doubt would be taken for it.
+#[tokio::test(start_paused = true)]
+async fn s73_no_tag_is_used_again_after_a_restart() {
+    let mut world = World::new();
+    let sends_of_a_process = |settings: Settings| {
+        let drawn = std::sync::atomic::AtomicU64::new(7);
+        // Each process draws the same tags.
+        let draw = move || drawn.fetch_add(1, Ordering::Relaxed);
+        settings.tag(OrderTag::field("remarks").drawn_from(draw))
+    };
+    let settings = at_noon(Settings::default().account_mode(AccountMode::Shared));
+    world.settings = sends_of_a_process(settings.clone());
+    world.gateway.will([gw504().placed_after(s(30)), ack()]);
+    let process = world.start();
+    process.start_placing("a", ORDER);
+    sleep(s(2)).await;
+    assert_eq!(process.place_as("b", &order(3)).await, Told::Placed("o2".into()));
+    process.kill();
+
+    world.settings = sends_of_a_process(settings);
+    let process = world.start();
+    assert_eq!(process.place_as("c", &order(4)).await, Told::Placed("o3".into()));
+    let shown = |id: &str| {
+        let book = world.gateway.0.lock();
+        let order = book.orders.iter().find(|order| order.id == id).unwrap();
+        order.record()["remarks"].as_str().unwrap().to_owned()
+    };
+    let tags = ["o1", "o2", "o3"].map(shown);
+    assert!(tags[0] != tags[1] && tags[0] != tags[2] && tags[1] != tags[2], "{tags:?}");
+    // The next process knows the order by the tag that the one before gave it.
+    is(&process.recover().await, &[("a", "o1")]);
 }

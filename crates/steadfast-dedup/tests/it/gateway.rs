@@ -136,6 +136,12 @@ pub(crate) struct Listed {
     token: String,
 }
 
+impl Listed {
+    pub(crate) fn record(&self) -> &Map<String, Value> {
+        &self.record
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct Book {
     pub(crate) places: VecDeque<Place>,

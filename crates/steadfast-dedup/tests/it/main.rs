@@ -41,5 +41,6 @@ mod repeats;
 mod rulings;
 mod spelling;
 mod surplus;
+mod tags;
 mod timing;
 mod unconfirmed;

@@ -43,6 +43,7 @@ pub(crate) fn begun(intent: u64) -> Entry {
         day: TradingDay(1),
         name: None,
         order: Arc::new(OrderRequest::from_fields(fields).unwrap()),
+        tag: None,
     })
 }
 

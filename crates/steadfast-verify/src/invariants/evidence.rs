@@ -70,7 +70,10 @@ fn candidate(history: &History<'_>, intent: steadfast_dedup::IntentNo, at: usize
     listed
         .filter_map(|(order_id, (seen, record))| Some((order_id, seen, record?)))
         .filter(|(order_id, seen, record)| {
-            is_like(record, order) && *seen > sent && history.owners(order_id, at).is_empty()
+            is_like(record, order)
+                && *seen > sent
+                && history.owners(order_id, at).is_empty()
+                && !history.is_not_its_by_tag(intent, record, at)
         })
         .find(|(_, _, record)| {
             // A strict match of another intent that is still searched for belongs to that one.

@@ -7,7 +7,7 @@ use std::{
 
 use steadfast_call::{Outcome, Resend, ext};
 use steadfast_dedup::{AttemptNo, Effect, Event, IntentNo, OrderEvent, ReadNo, Session, Step};
-use steadfast_spec::{Code, LegType, OrderRecord, OrderRequest, Side};
+use steadfast_spec::{Code, LegType, OrderRecord, OrderRequest, Side, Tag};
 
 /// One attempt, by the positions of its steps in the history.
 #[derive(Clone, Debug)]
@@ -66,6 +66,7 @@ pub(crate) struct History<'a> {
     /// All reports, with the positions of their steps.
     pub(crate) reports: Vec<(usize, &'a OrderEvent)>,
     orders: HashMap<IntentNo, Arc<OrderRequest>>,
+    tags: HashMap<IntentNo, Tag>,
     by_intent: HashMap<IntentNo, Vec<usize>>,
     by_key: HashMap<(String, Side), Vec<usize>>,
     /// The positions at which each order was first known on each day, with the record if a list showed it.
@@ -81,10 +82,11 @@ impl<'a> History<'a> {
         let mut places: HashMap<AttemptNo, usize> = HashMap::new();
         let mut parts: HashMap<ReadNo, Vec<OrderRecord>> = HashMap::new();
         let mut starts: Vec<(ReadNo, usize, Session)> = Vec::new();
-        let (mut opened, days) = (HashMap::new(), days(steps));
+        let (mut opened, mut tags, days) = (HashMap::new(), HashMap::new(), days(steps));
         for (at, step) in steps.iter().enumerate() {
             match &step.event {
                 Event::Opened { intent, order, .. } => drop(orders.insert(*intent, order.clone())),
+                Event::Tagged { intent, tag } => drop(tags.insert(*intent, *tag)),
                 Event::Begun { attempt, session } => {
                     let begun = Attempt { begun: Some(at), ..Attempt::new(*attempt, *session) };
                     places.insert(*attempt, attempts.len());
@@ -150,6 +152,7 @@ impl<'a> History<'a> {
             reads,
             reports: reports(steps),
             orders,
+            tags,
             by_intent: HashMap::new(),
             by_key: HashMap::new(),
             seen: BTreeMap::new(),
@@ -202,6 +205,15 @@ impl<'a> History<'a> {
 
     pub(crate) fn order(&self, intent: IntentNo) -> Option<&OrderRequest> {
         self.orders.get(&intent).map(|order| &**order)
+    }
+
+    pub(crate) fn tag(&self, intent: IntentNo) -> Option<Tag> {
+        self.tags.get(&intent).copied()
+    }
+
+    /// Returns the tags of all orders of ours.
+    pub(crate) fn tags(&self) -> impl Iterator<Item = Tag> {
+        self.tags.values().copied()
     }
 
     pub(crate) fn attempts_of(&self, intent: IntentNo) -> impl Iterator<Item = &Attempt> {

@@ -87,6 +87,9 @@ pub(crate) fn i07_a_claim_is_strict_oldest_and_undisputed(run: &Run) -> Result<(
             let Some((seen, Some(record))) = history.first_seen(order_id, at) else {
                 return Err(format!("{order_id} was claimed and never listed"));
             };
+            if seen > sent && history.is_its_by_tag(*intent, record, at) {
+                continue;
+            }
             if !is_same(record, order) {
                 return Err(format!("{order_id} is not what {intent:?} asked for"));
             }
@@ -111,7 +114,10 @@ pub(crate) fn i07_a_claim_is_strict_oldest_and_undisputed(run: &Run) -> Result<(
             let older = history.known().find(|other| {
                 *other != order_id
                     && history.first_seen(other, at).is_some_and(|(first, record)| {
-                        first > sent && first < seen && record.is_some_and(|record| is_same(record, order))
+                        let is_its = |record| {
+                            is_same(record, order) && !history.is_not_its_by_tag(*intent, record, at)
+                        };
+                        first > sent && first < seen && record.is_some_and(is_its)
                     })
                     && history.owners(other, at).is_empty()
             });

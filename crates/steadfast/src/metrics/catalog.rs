@@ -2,7 +2,7 @@
 
 use metrics::{KeyName, Unit};
 use steadfast_call::Lane;
-use steadfast_dedup::{Cause, Confidence, Reason as Unresolved};
+use steadfast_dedup::{Cause, Confidence, Reason as Unresolved, TagEcho};
 use steadfast_spec::{Endpoint, Zone};
 
 use super::reason::Reason;
@@ -52,6 +52,8 @@ pub const ACK_UNCONFIRMED: &str = "steadfast_ack_unconfirmed_total";
 pub const INCOMPLETE_LISTS: &str = "steadfast_incomplete_lists_total";
 /// Acknowledged orders that a list shows in a form that does not match them.
 pub const UNCALIBRATED: &str = "steadfast_uncalibrated_total";
+/// Acknowledged orders with a tag, by `echo`: how much of it a list showed.
+pub const TAG_ECHOES: &str = "steadfast_tag_echoes_total";
 /// How many orders in doubt were seen within `le` of the earliest instant at which they could have
 /// appeared.
 pub const VISIBILITY_LAG: &str = "steadfast_visibility_lag_seconds_bucket";
@@ -218,6 +220,11 @@ pub const METRICS: &[Metric] = &[
     counter(ACK_UNCONFIRMED, &[], "acknowledged orders that a shutdown could read no list for"),
     counter(INCOMPLETE_LISTS, &[], "lists that lacked an order which they should have held"),
     counter(UNCALIBRATED, &[], "acknowledged orders listed in a form that does not match them"),
+    counter(
+        TAG_ECHOES,
+        &[label("echo", || TagEcho::ALL.map(TagEcho::as_str).to_vec())],
+        "acknowledged orders with a tag, by how much of it a list showed",
+    ),
     counter(
         VISIBILITY_LAG,
         &[label("le", || LAG_EDGES.to_vec())],

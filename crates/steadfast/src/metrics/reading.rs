@@ -7,7 +7,7 @@ use std::{
 use metrics::{Key, Recorder};
 use steadfast_auth::{TokenPhase, TokenSource};
 use steadfast_call::Lane;
-use steadfast_dedup::{Cause, Confidence, OrderTracker, Reason, Tally};
+use steadfast_dedup::{Cause, Confidence, OrderTracker, Reason, TagEcho, Tally};
 use steadfast_limit::{Snapshot, ZoneLimiter};
 use steadfast_spec::Zone;
 
@@ -194,6 +194,9 @@ impl Reading {
             (catalog::UNCALIBRATED, tally.uncalibrated),
         ] {
             to.counter(&key(name, []), count);
+        }
+        for echo in TagEcho::ALL {
+            to.counter(&key(catalog::TAG_ECHOES, [("echo", echo.as_str())]), tally.tag_echoes(echo));
         }
         let mut seen = 0;
         for (edge, count) in LAG_EDGES.into_iter().zip(tally.visibility_lag.counts()) {

@@ -1,7 +1,7 @@
 //! Shows what holds with the whole protocol.
 
 use super::{
-    Found, Lists, Model, SMALL,
+    Echo, Found, Lists, Model, SMALL,
     explore::{Next, explore, explore_up_to},
 };
 use crate::{protocol::rules::Rules, settings::policy::KeyPolicy};
@@ -48,6 +48,15 @@ fn assert_safe_at_length(model: Model) -> Found {
     match Reach::of_this_run() {
         Reach::Plain => assert_safe_up_to(20_000, Next::Nearest, model),
         Reach::Deep => assert_safe_up_to(DEEP, Next::Nearest, model),
+        Reach::Campaign => assert_safe_up_to(CAMPAIGN, Next::Latest, model),
+    }
+}
+
+/// Checks one of many models that differ little: all of its states in a campaign, otherwise the nearest.
+fn assert_safe_in_part(model: Model) -> Found {
+    match Reach::of_this_run() {
+        Reach::Plain => assert_safe_up_to(3_000, Next::Nearest, model),
+        Reach::Deep => assert_safe_up_to(DEEP / 4, Next::Nearest, model),
         Reach::Campaign => assert_safe_up_to(CAMPAIGN, Next::Latest, model),
     }
 }
@@ -181,5 +190,30 @@ fn a_renewal_at_any_moment_changes_nothing() {
             assert_safe_at_length(renewed);
             assert_safe_at_length(Model { mixed: true, ..renewed });
         }
+    }
+}
+
+/// Whatever lists show of tags, nothing is placed twice, and nothing is taken for another's.
+#[test]
+fn s73_tags_change_nothing_but_what_is_certain() {
+    for echo in [Echo::Nothing, Echo::Whole, Echo::Cut, Echo::Some, Echo::Copied] {
+        let tagged = Model { echo: Some(echo), ..SMALL };
+        assert_safe_in_part(Model { intents: 1, foreign: 1, ..tagged });
+        assert_safe_in_part(tagged);
+        assert_safe_in_part(Model { mixed: true, ..tagged });
+        assert_safe_in_part(Model { intents: 1, crashes: 1, lossy: true, refusals: true, ..tagged });
+    }
+}
+
+/// In a shared account, a stranger's order is never taken for ours.
+#[test]
+fn s73_with_a_tag_a_shared_account_costs_no_order() {
+    for echo in [Echo::Nothing, Echo::Whole, Echo::Cut, Echo::Some, Echo::Copied] {
+        let shared = Model { shared: true, foreign: 1, echo: Some(echo), ..SMALL };
+        let found = assert_safe_in_part(Model { intents: 1, ..shared });
+        assert_eq!(found.lost, 0, "{found:?}");
+        assert_safe_in_part(shared);
+        assert_safe_in_part(Model { mixed: true, ..shared });
+        assert_safe_in_part(Model { attempts: 1, lists: Lists::OfTheAccount, ..shared });
     }
 }

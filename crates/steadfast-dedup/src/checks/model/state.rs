@@ -94,6 +94,14 @@ impl World {
             let shown = u8::from(shown.is_some_and(|session| session != Session::default()));
             text.push(shown * 4 + u8::from(fresh) * 2 + u8::from(self.flagged.contains(&order.to_string())));
             text.push(u8::from(self.of_new_session[order]));
+            if model.echo.is_some() {
+                text.push(u8::from(self.protocol.tags().is_kept(&order.to_string())));
+            }
+        }
+        if model.echo.is_some() {
+            for session in [Session::default(), Session::hashed(1)] {
+                text.push(self.protocol.tags().echoed(session));
+            }
         }
         text.push(247);
         for (read, seen) in &self.reads {

@@ -3,9 +3,9 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use steadfast_call::{Outcome, Resend};
-use steadfast_spec::{OrderRecord, OrderRequest};
+use steadfast_spec::{OrderRecord, OrderRequest, Tag};
 
-use super::{Lists, Model, Move, Record, Served, at};
+use super::{Echo, Lists, Model, Move, Record, Served, at};
 use crate::{
     numbers::{AttemptNo, IntentNo, ReadNo, Session, TradingDay},
     protocol::{
@@ -18,7 +18,10 @@ use crate::{
         phase::Phase,
         wake::Purpose,
     },
-    settings::{Settings, policy::ResendPolicy},
+    settings::{
+        Settings,
+        policy::{AccountMode, ResendPolicy},
+    },
 };
 
 /// One order of each kind.
@@ -105,6 +108,23 @@ impl World {
         let order = orders[kind(model, n)].clone();
         let opened = Event::Opened { intent: IntentNo(n), order, name: None };
         self.protocol.step(Duration::ZERO, opened);
+        if model.echo.is_some() {
+            self.protocol.step(Duration::ZERO, Event::Tagged { intent: IntentNo(n), tag: tag(n) });
+        }
+    }
+
+    /// Returns the record of an order.
+    fn record(&self, model: &Model, order: usize, all: &[OrderRecord]) -> OrderRecord {
+        let mut record = all[order].clone();
+        let whole = |order: usize| Some(tag(self.orders[order].unwrap_or(STRANGER)).to_string());
+        record.remarks = match model.echo {
+            None | Some(Echo::Nothing) => None,
+            Some(Echo::Whole) => whole(order),
+            Some(Echo::Cut) => whole(order).map(|text| text[..Tag::SHORTEST].to_owned()),
+            Some(Echo::Some) => whole(order).filter(|_| order.is_multiple_of(2)),
+            Some(Echo::Copied) => whole(if order.is_multiple_of(2) { order } else { order - 1 }),
+        };
+        record
     }
 
     fn step(&mut self, event: Event) {
@@ -144,7 +164,7 @@ impl World {
         let session = self.protocol.read_start(read).unwrap().session;
         let new = session != Session::default();
         let of_it = |order: &usize| model.lists != Lists::OfTheSession || self.of_new_session[*order] == new;
-        let list = (0..shown).filter(of_it).map(|order| all[order].clone()).collect();
+        let list = (0..shown).filter(of_it).map(|order| self.record(model, order, all)).collect();
         let known = self.journal.iter().any(|record| matches!(record, Record::Seen(more) if *more >= shown));
         if !known {
             self.journal.push(Record::Seen(shown));
@@ -393,7 +413,10 @@ impl World {
         (0..model.intents).any(|n| {
             let order = self.protocol.intent(IntentNo(n)).and_then(|intent| intent.order_id());
             let owner = order.and_then(|id| self.orders[id.parse::<usize>().unwrap()]);
-            owner.is_some_and(|owner| kind(model, owner) != kind(model, n))
+            match owner {
+                Some(owner) => kind(model, owner) != kind(model, n),
+                None => model.shared && order.is_some(),
+            }
         })
     }
 
@@ -407,8 +430,18 @@ fn kind(model: &Model, n: u64) -> usize {
     if model.mixed { at(n % 2) } else { 0 }
 }
 
+/// The number behind a stranger's tag.
+const STRANGER: u64 = 99;
+
+fn tag(number: u64) -> Tag {
+    Tag::from_draw(number << 20)
+}
+
 fn protocol(model: &Model) -> OrderProtocol {
-    let settings =
-        Settings::default().resend(ResendPolicy::AtMost(model.attempts - 1)).key_policy(model.key_policy);
+    let mode = if model.shared { AccountMode::Shared } else { AccountMode::Exclusive };
+    let settings = Settings::default()
+        .resend(ResendPolicy::AtMost(model.attempts - 1))
+        .key_policy(model.key_policy)
+        .account_mode(mode);
     OrderProtocol::new(Arc::new(settings), TradingDay(0)).with_rules(model.rules)
 }

@@ -26,16 +26,17 @@ impl ListedOrders {
         self.entries.owner(order_id)
     }
 
-    /// Gives an order to an intent that found it in the list.
+    /// Gives an order to an intent that found it in the list; returns it unless only its tag had shown whose it is.
     pub(crate) fn claim(&mut self, order_id: &str, owner: IntentNo) -> Option<Fresh> {
         let entry = self.entries.get_mut(order_id)?;
         debug_assert!(entry.owner().is_none(), "a claim is never revoked");
         entry.own(owner);
         self.withdrawn.forget_answer(owner);
         self.withdrawn.forget_order(order_id);
-        let fresh = self.take_fresh(order_id)?;
-        self.entries.name(&fresh.order_id);
-        Some(fresh)
+        let fresh = self.take_fresh(order_id);
+        let order_id = self.entries.get_key_value(order_id).map(|(order_id, _)| order_id.clone())?;
+        self.entries.name(&order_id);
+        fresh
     }
 
     /// Gives an order to the intent whose answer named it.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::Request;
 use steadfast_call::{Outcome, ext};
 use steadfast_spec::OrderRequest;
@@ -10,6 +11,7 @@ use super::Account;
 use crate::{
     error::OrderRefused,
     numbers::{AttemptNo, IntentNo, Session, TradingDay},
+    place::order_form::with_field,
     protocol::{
         event::{Answer, Event},
         resolution::Verdict,
@@ -52,9 +54,24 @@ impl Account {
             let intent = state.new_intent();
             let opened = Event::Opened { intent, order: order.clone(), name };
             effects.extend(state.protocol.step(now, opened));
+            let free = |tag| state.protocol.is_free(tag);
+            if let Some(tag) = self.settings.tag.as_ref().and_then(|tag| tag.draw(order, free)) {
+                effects.extend(state.protocol.step(now, Event::Tagged { intent, tag }));
+            }
             state.calls.open(now);
             Ok(Opening::New(intent))
         })
+    }
+
+    /// Returns the form of an intent's sends: its caller's, with the tag of the intent if it has one.
+    ///
+    /// An intent that is asked for again carries the tag of its first send.
+    pub(crate) fn form_of(&self, intent: IntentNo, form: Bytes) -> Bytes {
+        let Some(setting) = &self.settings.tag else { return form };
+        match self.shared.look(|state| state.protocol.tag_of(intent)) {
+            Some(tag) => with_field(&form, setting.name(), setting.text(tag)),
+            None => form,
+        }
     }
 
     /// True if an order would be the first to leave in this session, before its list was asked for.

@@ -79,7 +79,7 @@ impl Account {
             let day = state.time.latest_day(&self.settings);
             let durable = self.recorder.as_ref().and_then(|recorder| {
                 let (name, order) = state.protocol.asked(intent)?;
-                Some(recorder.begun(attempt, session, day, name, order))
+                Some(recorder.begun(attempt, session, day, name, order, state.protocol.tag_of(intent)))
             });
             let written = durable.is_some().then_some(day);
             Some(Begun { attempt, durable, written })

@@ -1,0 +1,156 @@
+//! Decides by tags whose a listed order is.
+//!
+//! A record with an order's tag is that order's in whatever form it is listed, also in a shared account and among
+//! equals. But services copy fields: to slices, to conversions, to an order that a user repeats. So a record in another
+//! form waits until any second record with its tag must be listed, and two of them decide nothing unless both are
+//! exactly what was asked for. A tag brings no order that is late: an absence takes as long as without it.
+
+use std::sync::Arc;
+
+use steadfast_spec::{Code, OrderRecord};
+
+use crate::{
+    numbers::{IntentNo, Session},
+    protocol::{
+        effect::Effect, intent::Intent, key::Key, listed_orders::fresh::Fresh, matcher,
+        order_event::OrderEvent, order_protocol::OrderProtocol,
+    },
+};
+
+/// What tags say about an order in doubt.
+pub(crate) enum ByTag {
+    /// Nothing.
+    Nothing,
+    /// It is this one.
+    Its(Arc<str>),
+    /// A listed order carries its tag, and a later list may show another one.
+    Unclear,
+    /// Listed orders carry its tag that cannot all be it.
+    Copied,
+}
+
+impl OrderProtocol {
+    /// Gives an intent its tag, for all of its sends.
+    pub(crate) fn tag(&mut self, number: IntentNo, tag: steadfast_spec::Tag) {
+        if let Some(intent) = self.intents.get_mut(&number) {
+            intent.set_tag(tag);
+            self.tags.assign(number, tag);
+        }
+    }
+
+    /// Compares the tag of an acknowledged order with what a list of ours shows of it.
+    pub(crate) fn prove_tag(
+        &mut self,
+        owner: IntentNo,
+        session: Session,
+        record: &OrderRecord,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some((intent, tag)) = self.intents.get(&owner).and_then(|it| Some((it, it.tag()?))) else {
+            return;
+        };
+        let (echo, is_news) = self.tags.compare(session, tag, intent.order(), record);
+        self.tally.tag_echo(echo);
+        if is_news {
+            let (name, order_id) = (intent.name().cloned(), record.order_id.clone());
+            out.push(Effect::Report(OrderEvent::TagEcho { intent: owner, name, order_id, echo }));
+        }
+    }
+
+    /// Keeps listed orders without an owner that show tags of ours.
+    pub(crate) fn keep_tagged(&mut self, session: Session, records: Vec<OrderRecord>) {
+        for record in records {
+            let Some(fresh) = self.listed.fresh_of(record, session) else { continue };
+            self.tags.keep(fresh);
+        }
+    }
+
+    /// Returns listed orders without an owner that show the intent's tag, proved or not.
+    pub(crate) fn tagged<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
+        let shown = intent.tag().into_iter().flat_map(|tag| self.tags.shown(tag));
+        shown.filter(|fresh| {
+            self.listed.owner(&fresh.order_id).is_none()
+                && !self.listed.is_late(&fresh.order_id)
+                && !self.listed.is_ambiguous(&fresh.order_id)
+                && intent.could_own(fresh.first_seen)
+        })
+    }
+
+    /// True if a listed order is certainly not the intent's, so that it is no reason to doubt its absence.
+    pub(crate) fn is_certainly_not(&self, intent: &Intent, fresh: &Fresh) -> bool {
+        intent.tag().is_some_and(|tag| self.tags.excludes(tag, intent.order(), fresh))
+    }
+
+    /// True if a listed order carries another tag than the intent's, so that it is not the intent's by likeness.
+    pub(crate) fn carries_anothers_tag(&self, intent: &Intent, fresh: &Fresh) -> bool {
+        intent.tag().is_some_and(|tag| self.tags.is_anothers(tag, fresh))
+    }
+
+    /// Returns what the tags in lists say about an intent in doubt.
+    pub(crate) fn by_tag(&self, intent: &Intent) -> ByTag {
+        let Some(tag) = intent.tag().filter(|_| intent.day() == self.time.day()) else {
+            return ByTag::Nothing;
+        };
+        let shown = self.tagged(intent).filter(|fresh| self.tags.supports(tag, fresh));
+        let (mut exact, others): (Vec<_>, Vec<_>) =
+            shown.partition(|fresh| matcher::strict(&fresh.record, intent.order()));
+        exact.sort_by_key(|fresh| (fresh.first_seen, &fresh.order_id));
+        match (exact.first(), others.as_slice()) {
+            (None, []) => ByTag::Nothing,
+            (Some(first), []) => ByTag::Its(first.order_id.clone()),
+            (None, [only]) if !self.tags.proves(tag, only) || !self.may_be_changed_to(intent, only) => {
+                ByTag::Nothing
+            }
+            // Its own order seems to show the tag of another one.
+            (None, [_]) if self.shows_anothers_tag(intent) => ByTag::Copied,
+            (None, [only]) if self.has_looked(intent) => ByTag::Its(only.order_id.clone()),
+            (None, [_]) => ByTag::Unclear,
+            _ => ByTag::Copied,
+        }
+    }
+
+    /// True if tags may yet tell which order is the intent's, before its order would be absent.
+    pub(crate) fn may_prove_tag(&self, intent: &Intent) -> bool {
+        let may_tell = || intent.session().is_some_and(|session| self.tags.may_tell(session));
+        intent.tag().is_some() && !self.has_looked(intent) && may_tell()
+    }
+
+    /// True if a listed order may be the intent's after a change: not on the other side, no leg, and not exactly what
+    /// another order of ours asked for.
+    fn may_be_changed_to(&self, intent: &Intent, fresh: &Fresh) -> bool {
+        let record = &fresh.record;
+        let same_side = !matches!(record.side, Some(Code::Known(side)) if side != intent.order().side());
+        let asked = |key: &Key| {
+            let mut standing = self.live_of(key).chain(self.dead_of(key)).chain(self.refused_of(key));
+            standing
+                .any(|(_, other)| other.could_own(fresh.first_seen) && matcher::strict(record, other.order()))
+        };
+        same_side && !Key::of_record(record).is_some_and(|key| asked(&key))
+    }
+
+    /// True if a listed order is exactly the intent's but for its tag, which is another order of ours'.
+    fn shows_anothers_tag(&self, intent: &Intent) -> bool {
+        self.listed.unowned.strict(intent.key(), intent.order()).any(|fresh| {
+            intent.could_own(fresh.first_seen)
+                && self.carries_anothers_tag(intent, fresh)
+                && self.tags.owner(&fresh.record).is_some()
+        })
+    }
+
+    /// True if a listed order like the intent's carries the tag of another one of ours that may still claim it.
+    pub(crate) fn may_be_claimed_by_tag(&self, intent: &Intent) -> bool {
+        let awaited = |fresh: &Fresh| {
+            let owner = self.tags.proved_owner(fresh).and_then(|number| self.intents.get(&number));
+            owner.is_some_and(|owner| owner.finding().is_none())
+        };
+        intent.tag().is_some() && self.near(intent).any(awaited)
+    }
+
+    /// Returns the order of ours whose proved tag a listed one carries, if it is exactly what was asked for.
+    pub(crate) fn owner_by_tag(&self, fresh: &Fresh) -> Option<IntentNo> {
+        let number = self.tags.proved_owner(fresh)?;
+        let intent = self.intents.get(&number)?;
+        let is_its = intent.could_own(fresh.first_seen) && matcher::strict(&fresh.record, intent.order());
+        is_its.then_some(number)
+    }
+}
