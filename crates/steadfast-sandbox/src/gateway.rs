@@ -28,7 +28,7 @@ pub use self::{
     spec_reading::{
         Axis, Counting, ErrorText, ExpiresIn, ExtraFields, InvalidAxis, IpRefusal, JsonBody, ListOrder,
         ListScope, ListShows, ListZone, NoDataStatus, OldToken, OrderIds, OrderZone, Prices, Quantity,
-        Refused, RejectedOrders, RetryAfter, SpecReading, VisibilityLag,
+        Refused, RejectedOrders, Remarks, RetryAfter, SpecReading, VisibilityLag,
     },
     truth::{ArrivalTruth, Logins, OrderTruth, State},
 };

@@ -98,7 +98,7 @@ pub use crate::{
         ArrivalTruth, Axis, Counting, EleventhSession, ErrorText, ExpiresIn, ExtraFields, FaultEntry,
         Gateway, InvalidAxis, InvalidFault, IpRefusal, JsonBody, ListOrder, ListScope, ListShows, ListZone,
         LoginAnswer, Logins, NoDataStatus, OldToken, OrderIds, OrderTruth, OrderZone, PeerIp, Prices,
-        Quantity, Refused, RejectedOrders, RetryAfter, SpecReading, State, VisibilityLag,
+        Quantity, Refused, RejectedOrders, Remarks, RetryAfter, SpecReading, State, VisibilityLag,
     },
     sandbox::{BookEdit, Credentials, OrderNotOpen, Sandbox},
     site::cors::{InvalidOrigin, Origin},

@@ -268,7 +268,7 @@ impl Sandbox {
         let mut engine = self.shared.engine.lock();
         let draw = engine.draw;
         let session = engine.sessions.find(&token, now).map_or(0, |session| session.number);
-        engine.book.apply(&Owner { user: 0, session, intent: None }, request, now, draw)
+        engine.book.apply_foreign(&Owner { user: 0, session, intent: None }, request, now, draw)
     }
 
     /// Ends an open order as the market or the user's mobile app would.

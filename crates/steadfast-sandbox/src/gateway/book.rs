@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use steadfast_spec::{Decimal, LegType, OrderRequest, OrderStatus, OrderType, Pro
 use crate::gateway::{
     directory::UserIndex,
     draw::Draw,
-    spec_reading::{OrderIds, Prices, SpecReading},
+    spec_reading::{OrderIds, Prices, Remarks, SpecReading},
 };
 
 /// Every order that was ever applied, with its true owner.
@@ -16,6 +16,8 @@ pub(crate) struct OrderBook {
     orders: Vec<BookedOrder>,
     by_id: BTreeMap<String, usize>,
     ids: OrderIds,
+    /// What each user's last order through the gateway was sent with.
+    remarks: BTreeMap<UserIndex, String>,
 }
 
 /// One order, or one leg of one.
@@ -31,6 +33,10 @@ pub(crate) struct BookedOrder {
     pub(crate) leg: LegType,
     pub(crate) applied: Duration,
     course: Course,
+    /// The text that it was sent with; changes leave it alone.
+    remarks: Option<String>,
+    /// What it shows where remarks are copied from one order to another.
+    copied: Option<String>,
 }
 
 /// How the market executes an order, decided when it is applied (§3: transitions are not shown).
@@ -59,7 +65,7 @@ impl OrderBook {
         Self { ids, ..Self::default() }
     }
 
-    /// Applies an order and returns its id. Bracket and cover orders bring their exit legs with them (§2).
+    /// Applies an order that came through the gateway and returns its id.
     pub(crate) fn apply(
         &mut self,
         owner: &Owner,
@@ -67,7 +73,27 @@ impl OrderBook {
         now: Duration,
         draw: Draw,
     ) -> String {
+        let order_id = self.apply_foreign(owner, request, now, draw);
+        if let Some(text) = request.extra("remarks").filter(|text| !text.is_empty()) {
+            self.remarks.insert(owner.user, text.to_owned());
+        }
+        order_id
+    }
+
+    /// Applies an order from elsewhere; later ones never show its remarks. Bracket and cover orders bring their exit legs
+    /// with them (§2).
+    pub(crate) fn apply_foreign(
+        &mut self,
+        owner: &Owner,
+        request: &OrderRequest,
+        now: Duration,
+        draw: Draw,
+    ) -> String {
+        let before = self.remarks.get(&owner.user).cloned();
         let main = self.insert(owner, request.clone(), LegType::Main, now, draw);
+        let copies = before.is_some() && draw.fraction("remarks-copied", &main) < 0.3;
+        let own = request.extra("remarks").map(str::to_owned);
+        self.show_remarks(&main, if copies { before } else { own.clone() });
         let legs: &[LegType] = match request.product() {
             Product::Bracket => &[LegType::StopLoss, LegType::Target],
             Product::Cover => &[LegType::StopLoss],
@@ -77,10 +103,17 @@ impl OrderBook {
             if let Some(exit) = exit_leg(request) {
                 // A leg belongs to its order, not to another intent.
                 let owner = Owner { intent: None, ..owner.clone() };
-                self.insert(&owner, exit, *leg, now, draw);
+                let leg = self.insert(&owner, exit, *leg, now, draw);
+                self.show_remarks(&leg, own.clone());
             }
         }
         main
+    }
+
+    fn show_remarks(&mut self, order_id: &str, copied: Option<String>) {
+        if let Some(&index) = self.by_id.get(order_id) {
+            self.orders[index].copied = copied;
+        }
     }
 
     fn insert(
@@ -107,10 +140,12 @@ impl OrderBook {
             user: owner.user,
             session: owner.session,
             intent: owner.intent.clone(),
+            remarks: request.extra("remarks").filter(|text| !text.is_empty()).map(str::to_owned),
             request,
             leg,
             applied: now,
             course,
+            copied: None,
         });
         order_id
     }
@@ -173,6 +208,19 @@ impl BookedOrder {
         }
     }
 
+    /// Returns what a record shows of the order's remarks: axis 21.
+    fn shown_remarks(&self, shows: Remarks) -> Option<Cow<'_, str>> {
+        let own = || self.remarks.as_deref().map(Cow::Borrowed);
+        match shows {
+            Remarks::Absent => None,
+            Remarks::Full => own(),
+            Remarks::Cut => own().map(|text| text.chars().take(8).collect::<String>().into()),
+            Remarks::SomeClasses => own().filter(|_| self.request.product() != Product::Intraday),
+            Remarks::Capitals => own().map(|text| text.to_uppercase().into()),
+            Remarks::Copied => self.copied.as_deref().map(Cow::Borrowed),
+        }
+    }
+
     /// Returns the order as a record of `GET /api/oms/orders`.
     pub(crate) fn record(&self, now: Duration, reading: &SpecReading) -> OrderRow<'_> {
         let request = &self.request;
@@ -189,6 +237,7 @@ impl BookedOrder {
             leg_type: self.leg.as_str(),
             limit_price: priced(request.limit_price()),
             trig_price: priced(request.trig_price()),
+            remarks: self.shown_remarks(reading.remarks),
         }
     }
 }
@@ -211,6 +260,8 @@ pub(crate) struct OrderRow<'a> {
     limit_price: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     trig_price: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remarks: Option<Cow<'a, str>>,
 }
 
 /// Formats thirty-two of the digits like a random UUID.
@@ -302,6 +353,34 @@ mod tests {
         assert!(book.finish(&id, OrderStatus::Cancelled, Duration::ZERO).is_ok());
         assert!(book.finish(&id, OrderStatus::Cancelled, Duration::ZERO).is_err());
         assert!(book.finish("nobody's", OrderStatus::Cancelled, Duration::ZERO).is_err());
+    }
+
+    #[test]
+    fn a_record_shows_of_its_remarks_what_the_reading_says() {
+        let remarked = |text: &str| {
+            let form = order("bracket", "limit").form().with("remarks", text);
+            OrderRequest::from_fields(form.iter()).unwrap()
+        };
+        let mut book = OrderBook::default();
+        for number in 0..40 {
+            book.apply(&owner(), &remarked(&format!("remark {number:03}")), Duration::ZERO, Draw::new(1));
+        }
+        let shown = |shows: Remarks| -> Vec<_> {
+            let mains = book.iter().filter(|order| order.leg == LegType::Main);
+            mains.map(|order| order.shown_remarks(shows).unwrap_or_default().into_owned()).collect()
+        };
+        let full: Vec<_> = (0..40).map(|number| format!("remark {number:03}")).collect();
+        assert_eq!(shown(Remarks::Full), full);
+        assert_eq!(shown(Remarks::SomeClasses), full, "these are not intraday");
+        assert!(shown(Remarks::Absent).iter().all(String::is_empty));
+        assert_eq!(shown(Remarks::Cut)[7], "remark 0");
+        assert_eq!(shown(Remarks::Capitals)[7], "REMARK 007");
+        let copied = shown(Remarks::Copied);
+        let others = copied.iter().zip(&full).filter(|(shown, own)| shown != own).count();
+        assert!((4..20).contains(&others), "{copied:?}");
+        let leg = book.iter().find(|order| order.leg == LegType::StopLoss).unwrap();
+        assert_eq!(leg.shown_remarks(Remarks::Copied).as_deref(), Some("remark 000"));
+        assert_eq!(leg.shown_remarks(Remarks::Full), None);
     }
 
     #[test]

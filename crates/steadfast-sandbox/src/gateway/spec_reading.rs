@@ -172,6 +172,21 @@ choices! {
         /// They are not.
         Dropped = "dropped",
     }
+    /// What records of the list show of the `remarks` that an order was sent with: the specification has no such field.
+    Remarks {
+        /// Nothing.
+        #[default] Absent = "none",
+        /// All of it.
+        Full = "full",
+        /// The first eight characters.
+        Cut = "truncated",
+        /// All of it, but nothing for intraday orders.
+        SomeClasses = "dropped",
+        /// All of it, in capitals.
+        Capitals = "upper-cased",
+        /// All of it; three in ten orders show that of the order before them instead, and exit legs that of their order.
+        Copied = "copied",
+    }
     /// How a login's `expires_in` is written.
     ExpiresIn {
         /// As a number of seconds.
@@ -266,6 +281,7 @@ axes! {
     18 visibility_lag "visibility-lag": VisibilityLag,
     19 rejected "rejected": RejectedOrders,
     20 expires_in "expires-in": ExpiresIn,
+    21 remarks "remarks": Remarks,
 }
 
 /// One question that the specification leaves open.
@@ -357,7 +373,7 @@ mod tests {
         assert_eq!(asked.iter().map(|(_, n)| *n).collect::<Vec<_>>(), axes);
         assert!(asked.iter().zip(SpecReading::AXES).all(|((site, _), axis)| site[5..] == *axis.name));
         let numbers: Vec<u8> = SpecReading::AXES.iter().map(|axis| axis.number).collect();
-        assert_eq!(numbers, (1..=20).collect::<Vec<u8>>());
+        assert_eq!(numbers, (1..=21).collect::<Vec<u8>>());
     }
 
     #[test]

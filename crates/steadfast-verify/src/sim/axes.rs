@@ -27,10 +27,12 @@ pub(crate) enum Axis {
     CachedLists,
     /// A caller asks again, under the same name, for an order that was refused (O5).
     Repeats,
+    /// Orders carry a tag in `remarks`, and lists show it, part of it, nothing, or another order's.
+    Remarks,
 }
 
 impl Axis {
-    const ALL: [(Self, &'static str); 10] = [
+    const ALL: [(Self, &'static str); 11] = [
         (Self::Intermediaries, "intermediaries"),
         (Self::PlacedRefusals, "placed-refusals"),
         (Self::StrayAnswers, "stray-answers"),
@@ -41,6 +43,7 @@ impl Axis {
         (Self::LargeLists, "large-lists"),
         (Self::CachedLists, "cached-lists"),
         (Self::Repeats, "repeats"),
+        (Self::Remarks, "remarks"),
     ];
 
     /// Returns the axis of a sandbox fault, if it has one.

@@ -27,6 +27,7 @@ mod ours;
 mod outcome;
 mod policy;
 mod reading;
+mod remarks;
 mod report;
 pub mod requests;
 mod rivals;
@@ -47,6 +48,7 @@ pub use self::{
     args::{Args, Floor, Seeds},
     canary::Canary,
     ours::Medium,
+    remarks::Echo,
 };
 use self::{
     campaign::Campaign,

@@ -1,7 +1,7 @@
 use std::{num::NonZeroU64, ops::Range, path::PathBuf, str::FromStr, time::Duration};
 
 use clap::ValueEnum;
-use steadfast::dedup::Settings;
+use steadfast::dedup::{AccountMode, Settings};
 
 use crate::sim::{
     axes::Axes,
@@ -11,6 +11,7 @@ use crate::sim::{
         canary::Canary,
         ours::Medium,
         outcome::Outcome,
+        remarks::Echo,
         world::Expected,
     },
 };
@@ -88,6 +89,16 @@ pub struct Args {
     /// Adds behaviours of the world, such as `orphans`: names with commas between them, `all` or `none`.
     #[arg(long, value_name = "NAMES", default_value_t = Axes::DEFAULT)]
     pub axes: Axes,
+    /// The client takes the account for shared, as it then is in half of the seeds: it claims no order by its terms.
+    #[arg(long)]
+    pub shared: bool,
+    /// Trades 50 to 100 orders in each session.
+    #[arg(long)]
+    pub long: bool,
+    /// Shows this much of the remarks of orders in all lists, with the axis `remarks`: a value of the sandbox's axis of
+    /// that name.
+    #[arg(long, value_name = "VALUE")]
+    pub echo: Option<Echo>,
     /// Ends connections in an orderly way although the transport says that nothing arrives after their end: with the
     /// axis `orphans` the run must fail.
     #[arg(long)]
@@ -104,6 +115,8 @@ impl Args {
     /// Returns the campaign that it asks for.
     pub(crate) fn campaign(&self) -> Campaign {
         let settings = if self.conservative { Settings::conservative() } else { Settings::new() };
+        let mode = if self.shared { AccountMode::Shared } else { AccountMode::Exclusive };
+        let settings = settings.account_mode(mode);
         let expected = if self.unbounded { Expected::Later } else { Expected::WithinTheBound };
         let mut campaign = Campaign::endless(settings.clone(), expected);
         if let Some(seconds) = self.assume_lateness {
@@ -124,6 +137,10 @@ impl Args {
         campaign.world.crashes = self.crashes;
         campaign.world.canary = self.canary;
         campaign.world.axes = self.axes;
+        campaign.world.echo = self.echo;
+        if self.long {
+            campaign.fixed.push(("orders.many", None, 0));
+        }
         campaign.world.orderly_close = self.orderly_close;
         if self.plain {
             campaign.world.plain = true;
@@ -156,6 +173,15 @@ impl Args {
         }
         if let Some(canary) = self.canary.and_then(|canary| canary.to_possible_value()) {
             modes += &format!(" --canary {}", canary.get_name());
+        }
+        if self.shared {
+            modes += " --shared";
+        }
+        if self.long {
+            modes += " --long";
+        }
+        if let Some(echo) = self.echo {
+            modes += &format!(" --echo {echo}");
         }
         if self.orderly_close {
             modes += " --orderly-close";

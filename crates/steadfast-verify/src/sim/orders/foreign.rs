@@ -14,7 +14,11 @@ use tokio::{
 
 use crate::sim::{
     chooser::{Chooser, Site},
-    orders::workload::{Shape, Workload},
+    orders::{
+        remarks::strangers,
+        workload::{Shape, Workload},
+        world::World,
+    },
 };
 
 /// The foreign orders, with their terms.
@@ -27,17 +31,20 @@ const MOST: u64 = 5;
 const WITHIN: u32 = 5_000;
 
 impl Orders {
-    /// Places foreign twins of the callers' orders, in one seed of fifteen. Dropping the result stops it.
+    /// Places foreign twins of the callers' orders: in one seed of fifteen, and in half of those in which the account is
+    /// shared. Dropping the result stops it.
     pub(crate) fn place(
         &self,
         chooser: &Chooser,
         sandbox: &Sandbox,
         workload: &Workload,
         start: Instant,
+        world: &World,
     ) -> JoinSet<()> {
         let mut placing = JoinSet::new();
         let count = u32::try_from(workload.wanted.len()).unwrap_or(u32::MAX);
-        let trades = chooser.weigh(Site::new("foreign.trades"), &[94, 6]) == 1;
+        let shares = if world.is_shared() { [50, 50] } else { [94, 6] };
+        let trades = chooser.weigh(Site::new("foreign.trades"), &shares) == 1;
         for number in (0..MOST).filter(|_| trades && count > 0) {
             let site = |what| Site::new(what).of(number);
             if chooser.choose(site("foreign"), 2) == 0 {
@@ -45,7 +52,7 @@ impl Orders {
             }
             let twin = &workload.wanted[chooser.choose(site("foreign.of"), count) as usize];
             let later = Duration::from_millis(u64::from(chooser.choose(site("foreign.after"), WITHIN)));
-            let Ok(order) = twin.shape.order() else { continue };
+            let Ok(order) = strangers(chooser, world.axes, number, twin.shape) else { continue };
             let (placed, sandbox, shape, at) =
                 (self.clone(), sandbox.clone(), twin.shape, start + twin.at + later);
             placing.spawn(async move {

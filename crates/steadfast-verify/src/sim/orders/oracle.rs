@@ -292,7 +292,8 @@ impl Judgement {
             Expected::Later => &unbounded,
         };
         let plain = [("unresolved", self.unresolved - self.kept_waiting)];
-        let plain: &[_] = if world.plain { &plain } else { &[] };
+        // In a shared account nothing but a tag resolves an order.
+        let plain: &[_] = if world.plain && !world.is_shared() { &plain } else { &[] };
         always.iter().chain(more).chain(plain).copied().filter(|(_, count)| *count > 0).collect()
     }
 

@@ -14,13 +14,14 @@ pub(crate) struct Reading {
 
 /// Axes that are chosen elsewhere, and two that are not drawn. A list without orders that are no longer open breaks the
 /// assumption of every proof (A3 of `docs/guarantees.md`), so it is injected as a fault where the client can notice it.
-const ELSEWHERE: [&str; 6] = [
+const ELSEWHERE: [&str; 7] = [
     "axis.list-scope",
     "axis.list-order",
     "axis.retry-after",
     "axis.visibility-lag",
     "axis.list-shows",
     "axis.rejected",
+    "axis.remarks",
 ];
 
 impl Reading {

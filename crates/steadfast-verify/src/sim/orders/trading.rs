@@ -31,6 +31,7 @@ use crate::sim::{
         foreign, invariants,
         ours::{Choices, Ours},
         reading::Reading,
+        remarks,
         rivals::{Policy, Rival},
         session::{Session, flagged},
         workload::Workload,
@@ -114,6 +115,8 @@ async fn trade(
     }
     let strict = world.is_strict() || client != Client::Ours;
     let reading = if strict { Reading::default() } else { Reading::of(chooser, weather.list_lag) };
+    let mut reading = reading;
+    reading.axes.remarks = remarks::shown(chooser, world.axes, world.echo);
     if reading.axes.order_ids != OrderIds::default() {
         weather.list_ids_as_they_are();
     }
@@ -153,7 +156,7 @@ async fn trade(
             let settings = if world.traced { settings.traced() } else { settings };
             let mut histories = Vec::new();
             let choices = |journal, cold_start| Choices {
-                settings: settings.clone(),
+                settings: remarks::tagged(chooser, world.axes, settings.clone()),
                 boot: clocks.boot.clone(),
                 attempt_timeout: patience,
                 logs_in,
@@ -170,7 +173,8 @@ async fn trade(
             let suspended = tokio::spawn(clocks.clone().suspend(sandbox.clone()));
             let death = workload.token_dies.map(|at| tokio::spawn(kill_tokens(sandbox.clone(), at)));
             let (start, told, mut crash) = (Instant::now(), Answers::of(workload), None);
-            let others = world.meets_others().then(|| foreign.place(chooser, &sandbox, workload, start));
+            let others =
+                world.meets_others().then(|| foreign.place(chooser, &sandbox, workload, start, world));
             let repeated_on = world.axes.has(Axis::Repeats).then_some(&clocks);
             let planted = |ours: &Arc<Ours>| Arc::new(Planted::new(ours.clone(), world.canary));
             if let Some(journal) = journal.filter(|_| dies) {

@@ -1,11 +1,11 @@
 use std::time::Duration;
 
-use steadfast::dedup::Settings;
+use steadfast::dedup::{AccountMode, Settings};
 
 use crate::sim::{
     axes::Axes,
     chooser::{Chooser, Site},
-    orders::{canary::Canary, ours::Medium},
+    orders::{canary::Canary, ours::Medium, remarks::Echo},
 };
 
 /// The settings of all seeds of a campaign.
@@ -29,6 +29,8 @@ pub(crate) struct World {
     pub(crate) orderly_close: bool,
     /// The client's planted mistake.
     pub(crate) canary: Option<Canary>,
+    /// What all lists show of the remarks of orders, if that is not drawn.
+    pub(crate) echo: Option<Echo>,
     /// How late an order may really be.
     pub(crate) lateness: Duration,
     /// How long the stack is watched after the faults ended.
@@ -72,6 +74,7 @@ impl World {
             axes: Axes::DEFAULT,
             orderly_close: false,
             canary: None,
+            echo: None,
             lateness,
             watched: watched + SPARE,
         }
@@ -92,6 +95,11 @@ impl World {
     }
 
     pub(crate) fn meets_others(&self) -> bool {
-        !self.is_strict()
+        !self.is_strict() || self.plain && self.is_shared()
+    }
+
+    /// True if the client expects others in the account.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.settings.mode() == AccountMode::Shared
     }
 }
