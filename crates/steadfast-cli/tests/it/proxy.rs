@@ -100,7 +100,10 @@ fn of(sandbox: &RunningSandbox, state: &Path) -> Command {
 async fn behind_a_504() -> (RunningSandbox, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("faults.toml");
-    std::fs::write(&script, "[[fault]]\nname = 'placement.504-applied'\nnth = 1").unwrap();
+    // The list fails twice, so that the order is not found for some seconds.
+    let faults = "[[fault]]\nname = 'placement.504-applied'\nnth = 1\n\
+        [[fault]]\nname = 'list.504'\nnth = 2\ntimes = 2";
+    std::fs::write(&script, faults).unwrap();
     (RunningSandbox::start(&["--script", script.to_str().unwrap()]).await, folder)
 }
 

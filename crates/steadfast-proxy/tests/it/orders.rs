@@ -7,8 +7,12 @@ use steadfast_sandbox::{Sandbox, SandboxBuilder};
 
 use crate::world::{FORM, World};
 
+/// The first order is placed behind a 504, and the list fails twice, so that it is not found for some seconds.
+const LOST: &str = "[[fault]]\nname = 'placement.504-applied'\nnth = 1\n\
+    [[fault]]\nname = 'list.504'\nnth = 2\ntimes = 2";
+
 fn lost() -> SandboxBuilder {
-    Sandbox::builder().script("[[fault]]\nname = 'placement.504-applied'\nnth = 1").unwrap()
+    Sandbox::builder().script(LOST).unwrap()
 }
 
 /// Returns settings under which a search ends within seconds.
@@ -133,7 +137,8 @@ async fn the_end_waits_for_orders_and_lets_no_other_leave() {
     while world.placed() == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    idle.send(&world.request("GET /v2/api/oms/orders HTTP/1.1", &[], "")).await;
+    // Not the list, which would show the order.
+    idle.send(&world.request("GET /v2/api/oms/history HTTP/1.1", &[], "")).await;
     assert_eq!(idle.answer().await.unwrap().status, 200);
     world.proxy.stop();
     world.end.take().unwrap().send(()).unwrap();
