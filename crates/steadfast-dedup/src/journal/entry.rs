@@ -68,8 +68,8 @@ pub enum Record {
         /// Its status, as far as shown.
         status: Option<String>,
     },
-    /// A list agreed with every refusal (401, 429) of an order so far. Without it nothing but the service's word says
-    /// that the order is not placed.
+    /// A list agreed with every refusal (401, 429) of an order so far, or with its rejection. Without it nothing but the
+    /// service's word says that the order is not placed.
     Confirmed {
         /// The order's number.
         intent: IntentNo,

@@ -13,8 +13,8 @@ pub enum Effect {
     Decided(IntentNo),
     /// An event for the user.
     Report(OrderEvent),
-    /// A list that was read long enough after the intent's refusals (401, 429) agrees with them; replayed as
-    /// [`Event::Confirmed`](crate::Event::Confirmed). Safe to lose.
+    /// A list that was read long enough after the intent's refusals (401, 429), or after the rejection of its named
+    /// order, agrees with them; replayed as [`Event::Confirmed`](crate::Event::Confirmed). Safe to lose.
     Confirmed(IntentNo),
     /// A list showed orders for the first time; replayed as [`Event::Known`](crate::Event::Known). Safe to lose.
     Seen {

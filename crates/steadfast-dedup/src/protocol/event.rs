@@ -151,7 +151,8 @@ pub enum Event {
         /// Its status, as far as shown.
         status: Option<String>,
     },
-    /// Replayed: a list of an earlier run confirmed every refusal (401, 429) of the intent up to this point.
+    /// Replayed: a list of an earlier run confirmed every refusal (401, 429) of the intent up to this point, or its
+    /// rejection.
     Confirmed(IntentNo),
     /// Replayed: an earlier run found that the answer which named the intent's order proves nothing.
     Disbelieved(IntentNo),

@@ -250,10 +250,12 @@ impl OrderProtocol {
         }
     }
 
-    /// Takes in that a list of an earlier run confirmed the intent's refusals.
+    /// Takes in that a list of an earlier run confirmed the intent's refusals, or its rejection.
     pub(crate) fn take_confirmed(&mut self, number: IntentNo) {
         let Some(intent) = self.intents.get_mut(&number) else { return };
-        if matches!(intent.phase(), Phase::Refused(_)) {
+        if *intent.phase() == Phase::Idle && intent.was_refused() {
+            self.rejected.note_confirmed(number);
+        } else if matches!(intent.phase(), Phase::Refused(_)) {
             // For a resend, the grant stands.
             if intent.first_sent().is_some() {
                 intent.grant();

@@ -13,6 +13,8 @@ pub(crate) struct RejectedNames {
     /// Each is kept until a list that no such order can lag behind was read.
     names: BTreeMap<ext::IntentId, Rejection>,
     held: BTreeMap<IntentNo, Hold>,
+    /// Rejected orders of earlier processes, confirmed by a list then.
+    confirmed: BTreeSet<IntentNo>,
 }
 
 /// An unsent intent's wait for a list.
@@ -62,6 +64,15 @@ impl RejectedNames {
     /// Returns the rejection of a name that no list has confirmed yet.
     pub(crate) fn of(&self, name: &ext::IntentId) -> Option<Rejection> {
         self.names.get(name).copied()
+    }
+
+    /// Notes that a list of an earlier process confirmed the rejection of an order.
+    pub(crate) fn note_confirmed(&mut self, number: IntentNo) {
+        self.confirmed.insert(number);
+    }
+
+    pub(crate) fn was_confirmed(&self, number: IntentNo) -> bool {
+        self.confirmed.contains(&number)
     }
 
     /// Holds back an intent that repeats the name of such a rejection, at most until then.

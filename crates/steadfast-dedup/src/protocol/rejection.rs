@@ -5,7 +5,8 @@
 //! the name would then place a second order while no list shows the first. So it waits for a valid list that began W after
 //! the rejection or later. Whether the order has other terms by then does not matter: the name stands for one order. A
 //! list of another session does not count unless it has shown orders of that one. A list that may show the order, in any
-//! form, gives the name back to it; a repeat is then in doubt, as it is if no such list can be read in time.
+//! form, gives the name back to it; a repeat is then in doubt, as it is if no such list can be read in time. The journal
+//! holds that such a list was read, because the next process may have another session.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -35,7 +36,7 @@ impl OrderProtocol {
     /// Notes that an intent with a name was rejected.
     pub(crate) fn hold_repeats_of(&mut self, number: IntentNo) {
         let name = self.intents.get(&number).and_then(|intent| intent.name().cloned());
-        let Some(name) = name else { return };
+        let Some(name) = name.filter(|_| !self.rejected.was_confirmed(number)) else { return };
         let rejection = Rejection::new(number, self.time.now());
         self.rejected.note(name, rejection, self.rules.remembered);
         if self.was_listed_since_sent(number) {
@@ -104,7 +105,7 @@ impl OrderProtocol {
         let mut hidden = BTreeSet::new();
         for number in self.rejected.due(start.at, lateness) {
             let rejected = self.intents.get(&number);
-            let elsewhere = |it| self.is_in_anothers_list(number, it, start.session);
+            let elsewhere = |it| self.is_in_anothers_list(it, start.session);
             let shown = rejected.and_then(|it| {
                 let unowned = self.shown_as(it).next().map(|fresh| &fresh.order_id);
                 unowned.or_else(|| self.taken_by_an_equal(it)).cloned()
@@ -116,6 +117,9 @@ impl OrderProtocol {
             } else if rejected.is_some_and(|it| self.is_hidden_by_others(it) || elsewhere(it)) {
                 // The next list may find room for it, or be its own session's.
                 hidden.insert(number);
+            } else if rejected.is_some() {
+                // The next process may have another login, whose lists do not show it.
+                out.push(Effect::Confirmed(number));
             }
         }
         let released = self.rejected.confirm(start.at, lateness, &hidden);
@@ -163,13 +167,9 @@ impl OrderProtocol {
     }
 
     /// True if the list of this session may hide an order that was refused in another one. Lists that have shown another
-    /// order of that session hide none. After a restart the service's word counts: the next process can have another
-    /// login for all of the day, and would place no order that was refused once.
-    fn is_in_anothers_list(&self, number: IntentNo, intent: &Intent, session: Session) -> bool {
-        !self.intents.is_restored(number)
-            && intent
-                .last_refused()
-                .is_some_and(|its| its != session && !self.listed.shows_some_of(its, session))
+    /// order of that session hide none.
+    fn is_in_anothers_list(&self, intent: &Intent, session: Session) -> bool {
+        intent.last_refused().is_some_and(|its| its != session && !self.listed.shows_some_of(its, session))
     }
 
     /// True if more orders are listed than are kept, and one of those could be the intent's.

@@ -494,6 +494,21 @@ async fn o05_a_name_refused_for_good_is_free_for_the_next_process_under_another_
     assert!(start.elapsed() <= s(20), "{:?}", start.elapsed());
 }
 
+/// Regression: a process that died at once left no list of its own session, and one of the next login's released the
+/// name: two orders.
+#[tokio::test(start_paused = true)]
+async fn o05_a_name_that_no_list_of_its_session_confirmed_is_not_sent_under_another_login() {
+    let mut world = World::new();
+    world.gateway.0.lock().by_session = true;
+    world.gateway.will([documented(403).placed()]);
+    let process = world.start();
+    assert_eq!(process.place_as("a", ORDER).await, Told::Answer(403));
+    process.kill();
+    world.token = "Bearer key:two";
+    let told = world.start().place_as("a", ORDER).await;
+    assert_eq!((told, world.gateway.posts()), (Told::Unresolved("unverifiable", vec![], 0), 1));
+}
+
 /// Regression: the first list of the next process showed two orders behind two refusals. Both were reported as the
 /// first one's, and the second one was sent again.
 #[tokio::test(start_paused = true)]
