@@ -71,7 +71,7 @@ async fn every_fault_and_axis_is_listed_for_people_and_for_programs() {
         let name = fault["name"].as_str().expect("a name");
         assert!(text.contains(&format!("  {name} ")), "{name}");
     }
-    assert_eq!(json["axes"].as_array().map(Vec::len), Some(20));
+    assert_eq!(json["axes"].as_array().map(Vec::len), Some(21));
     assert!(json["catalogue"].as_array().is_some_and(|items| {
         items.iter().all(|item| item["covered"].as_array().is_some_and(|covers| !covers.is_empty()))
     }));

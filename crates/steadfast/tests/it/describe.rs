@@ -45,6 +45,7 @@ Dedup
   absence is shown by: a list that was read
   reads: at most one in 1s, up to 67108864 bytes
   a 401 or 429 is confirmed: by a list read 1s later
+  tag of an order: none
   orders alike: at the same time
   like one whose caller is gone: waits up to 5s
   trading day: +05:30
