@@ -12,7 +12,7 @@ use crate::workspace::Workspace;
 
 /// The simulator, and the crates whose tests search. Always all of them together: fewer would have other features of their
 /// dependencies, and build those once more.
-const PACKAGES: [&str; 11] = [
+const PACKAGES: [&str; 12] = [
     "steadfast",
     "steadfast-auth",
     "steadfast-call",
@@ -20,6 +20,7 @@ const PACKAGES: [&str; 11] = [
     "steadfast-dedup",
     "steadfast-limit",
     "steadfast-proxy",
+    "steadfast-redis",
     "steadfast-retry",
     "steadfast-sandbox",
     "steadfast-spec",
