@@ -60,6 +60,7 @@ pub(crate) mod restart;
 pub(crate) mod rules;
 pub(crate) mod ruling;
 pub(crate) mod schedule;
+pub(crate) mod searches;
 pub(crate) mod sending;
 pub(crate) mod serialize;
 pub(crate) mod sessions;

@@ -22,6 +22,8 @@ pub(crate) struct Intents {
     unsent: BTreeSet<IntentNo>,
     /// Those whose order is searched for, or will be again if their resend is not answered conclusively.
     searched: BTreeSet<IntentNo>,
+    /// Those that may have changed since it was last asked.
+    changed: Vec<IntentNo>,
     /// True once a send had no bound on how late it may arrive ([`Never::Opaque`](super::attempt::Never::Opaque)).
     has_endless: bool,
     /// The undecided ones with a send that was refused as not executed (401, 429).
@@ -42,7 +44,13 @@ impl Intents {
     }
 
     pub(crate) fn get_mut(&mut self, number: &IntentNo) -> Option<&mut Intent> {
+        self.changed.push(*number);
         self.all.get_mut(number)
+    }
+
+    /// Takes the next one that may have changed, perhaps not for the first time.
+    pub(crate) fn take_changed(&mut self) -> Option<IntentNo> {
+        self.changed.pop()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (IntentNo, &Intent)> {
@@ -61,6 +69,7 @@ impl Intents {
     pub(crate) fn forget(&mut self, number: IntentNo) -> Option<Intent> {
         self.refused.remove(&number);
         self.unsent.remove(&number);
+        self.changed.push(number);
         self.free_name(number);
         self.all.remove(&number)
     }
@@ -116,7 +125,13 @@ impl Intents {
 
     /// Notes that an intent's order is searched for.
     pub(crate) fn search(&mut self, number: IntentNo) {
+        self.changed.push(number);
         self.searched.insert(number);
+    }
+
+    /// True if an intent's order is or may again be searched for.
+    pub(crate) fn is_searched(&self, number: IntentNo) -> bool {
+        self.searched.contains(&number)
     }
 
     /// Returns the intents that are or may again be searched for.
@@ -150,6 +165,7 @@ impl Intents {
 
     /// Notes that an intent is decided.
     pub(crate) fn finish(&mut self, number: IntentNo) {
+        self.changed.push(number);
         self.searched.remove(&number);
         self.refused.remove(&number);
         self.unsent.remove(&number);
@@ -227,7 +243,9 @@ impl Intents {
     /// Intents that were decided just now are kept a day longer: their callers may not have asked yet. One without
     /// certainty keeps its name on all days, until a user rules on it.
     pub(crate) fn begin_day(&mut self, ended: TradingDay) {
-        self.all.retain(|_, intent| intent.day() == ended || intent.keeps_name());
+        let is_over = |intent: &Intent| !(intent.day() == ended || intent.keeps_name());
+        let over = self.all.extract_if(.., |_, intent| is_over(intent));
+        self.changed.extend(over.map(|(number, _)| number));
         self.finished.retain(|number| self.all.contains_key(number));
         self.names.retain(|_, number| self.all.contains_key(number));
         self.rejected.clear();

@@ -17,6 +17,7 @@ use crate::{
         rejected_names::RejectedNames,
         resolution::{Reason, Unresolved},
         rules::Rules,
+        searches::Searches,
         sessions::Sessions,
         tags::Tags,
         tally::Tally,
@@ -38,6 +39,7 @@ pub struct OrderProtocol {
     pub(super) rules: Rules,
     pub(super) time: Timeline,
     pub(super) intents: Intents,
+    pub(super) searches: Searches,
     pub(super) keys: Keys,
     pub(super) listed: ListedOrders,
     pub(super) reads: Reads,
@@ -60,6 +62,7 @@ impl OrderProtocol {
             rules: Rules::PROTOCOL,
             time: Timeline::new(day),
             intents: Intents::default(),
+            searches: Searches::default(),
             keys: Keys::default(),
             listed: ListedOrders::default(),
             reads: Reads::default(),
@@ -120,6 +123,7 @@ impl OrderProtocol {
             Event::ReadEnded { read, list } => self.end_read(read, list, &mut out),
         }
         self.doubt_unconfirmed(&mut out);
+        self.note_searches();
         self.tally.take(&out);
         if let (Some(steps), Some(event)) = (&mut self.steps, record) {
             steps.push(Step { now: self.time.now(), event, effects: out.clone() });
@@ -133,15 +137,26 @@ impl OrderProtocol {
         while let Some(attempt) = self.keys.take_settled(self.time.now()) {
             self.settle(attempt);
         }
-        let over = |intent: &Intent| intent.doubt().is_some_and(|doubt| doubt.until <= self.time.now());
-        let ended: Vec<_> =
-            self.open_intents().filter(|(_, intent)| over(intent)).map(|(number, _)| number).collect();
-        for number in ended {
+        self.note_searches();
+        for number in self.searches.ended(self.time.now()) {
             if !self.prolong(number) {
                 self.give_up(number, out);
             }
         }
         self.end_holds(out);
+    }
+
+    /// Notes the searches that have begun, changed or ended.
+    fn note_searches(&mut self) {
+        let lateness = self.settings.lateness;
+        while let Some(number) = self.intents.take_changed() {
+            let is_open = |intent: &&Intent| intent.is_open() && self.intents.is_searched(number);
+            let intent = self.intents.get(&number).filter(is_open);
+            self.searches.note(number, intent.and_then(Intent::doubt), lateness);
+        }
+        self.searches.note_read(self.reads.last_pace().last, lateness);
+        debug_assert_eq!(self.searches.len(), self.open_intents().count());
+        debug_assert_eq!(self.searches.next_end(), self.doubts().map(|doubt| doubt.until).min());
     }
 
     /// Marks an attempt as settled: by the lateness bound, no order of it can appear from here on.

@@ -107,16 +107,20 @@ impl OrderProtocol {
         self.reads.get(read).is_some_and(waits) && !self.can_wait(Purpose::Watch)
     }
 
+    /// Returns when a list is next due for an order in doubt, by a look at all of them.
+    fn next_verification(&self) -> Option<Duration> {
+        let (last, lateness) = (self.reads.last_pace().last, self.settings.lateness);
+        self.doubts().map(|doubt| schedule::next_verification(doubt.since, last, lateness)).min()
+    }
+
     /// Returns what to do next, and when.
     #[must_use]
     pub fn next_wake(&self) -> Option<Wake> {
         let pace = self.reads.last_pace();
         let urgent = self.awaits_baseline().then_some((self.time.now(), Purpose::Baseline));
         let last = self.next_last_look().map(|due| (due, Purpose::Watch));
-        let verify = self.doubts().map(|doubt| {
-            let due = schedule::next_verification(doubt.since, pace.last, self.settings.lateness);
-            (due, Purpose::Verification)
-        });
+        debug_assert_eq!(self.searches.next_due(), self.next_verification());
+        let verify = self.searches.next_due().map(|due| (due, Purpose::Verification));
         let check = self.next_check().map(|due| (due, Purpose::Verification));
         let Pace { shared, failed, .. } = pace;
         let watches = self.watches.iter().map(|(_, since)| schedule::next_watch(since, shared, failed));
@@ -134,8 +138,7 @@ impl OrderProtocol {
             let earliest = pace.spaced.map_or(due, |last| last.saturating_add(spacing));
             (due.max(earliest), purpose)
         });
-        let ends = self.doubts().map(|doubt| doubt.until);
-        let tick = ends.chain(self.rejected.held_until()).min();
+        let tick = self.searches.next_end().into_iter().chain(self.rejected.held_until()).min();
         match (spaced, tick) {
             (Some((at, purpose)), tick) if tick.is_none_or(|tick| at < tick) => Some(Wake::Read(at, purpose)),
             (_, Some(tick)) => Some(Wake::Tick(tick)),

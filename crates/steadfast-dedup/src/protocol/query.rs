@@ -232,7 +232,7 @@ impl OrderProtocol {
     /// Returns how many intents are being searched for.
     #[must_use]
     pub fn in_doubt(&self) -> usize {
-        self.open_intents().count()
+        self.searches.len()
     }
 
     /// True if an order that was sent in this session is being searched for.
