@@ -1,7 +1,8 @@
 //! What does a call cost when thousands of others wait?
 //!
-//! Each row is a call of the limiter beside a number of waiters or keys. The bench fails if a row costs more with the
-//! most of them than it may. It compares times of one run, each the least of many.
+//! Each row is a call of the limiter beside a number of waiters, or an order beside a number of others in doubt. The
+//! bench fails if a row costs more with the most of them than it may. It compares times of one run, each the least of
+//! many.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -9,14 +10,25 @@ mod windows;
 
 use std::{hint::black_box, num::NonZeroU32, time::Duration};
 
+use bytes::Bytes;
+use http::{Method, Request, Response};
+use http_body::Body;
+use http_body_util::{BodyExt, Full};
 use steadfast::{
-    BoxError,
+    BoxError, Stack,
+    auth::{ApiKey, TokenSource},
     limit::{
         Ask, Decision, Grant, Lane, Limiter, MINUTE, Nanos, Quota, SECOND, Scope, WaiterId, Zone, ZoneId,
+        ZoneLimiter,
     },
+    spec::zones,
 };
-
-use tokio::time::Instant;
+use tokio::{
+    runtime::Builder,
+    task::JoinSet,
+    time::{Instant, sleep},
+};
+use tower::{ServiceExt, service_fn};
 
 use crate::windows::{FOUR_HUNDRED, TEN, ask};
 
@@ -26,6 +38,7 @@ const LAST: usize = OTHERS.len() - 1;
 const SAMPLES: usize = 50;
 const S: Nanos = SECOND.as_nanos() as Nanos;
 const KEY: u64 = 7;
+const BASE: &str = "https://api.example/v2";
 /// The second zone of some requests: it has room when the first one has none.
 const ROOMY: Zone = Zone::new("roomy");
 
@@ -81,7 +94,76 @@ fn main() -> Result<(), BoxError> {
             failed.push(format!("{}: ×{grown:.1}, and ×{} is allowed", row.name, row.most));
         }
     }
+    println!("{:44} {:?} others in doubt, µs", "", IN_DOUBT);
+    let mut least = [f64::MAX; IN_DOUBT.len()];
+    for (least, others) in least.iter_mut().zip(IN_DOUBT) {
+        *least = order(others, samples)?;
+    }
+    println!("{:44} {least:10.2?}", "an order that is placed");
+    let grown = least[IN_DOUBT.len() - 1] / least[0];
+    if samples > 1 && grown > 1.5 {
+        failed.push(format!("an order: ×{grown:.1}, and ×1.5 is allowed"));
+    }
     if failed.is_empty() { Ok(()) } else { Err(failed.join("; ").into()) }
+}
+
+const IN_DOUBT: [u32; 3] = [5, 50, 500];
+
+/// Returns the service's zones, with windows so wide that nothing waits.
+fn unbounded() -> Result<ZoneLimiter, BoxError> {
+    let wide = |quota: Quota| quota.clear_limits().limit(1_000_000, SECOND);
+    let builder =
+        zones().iter().fold(ZoneLimiter::builder().preset(), |builder, zone| builder.adjust(zone.zone, wide));
+    Ok(builder.build()?)
+}
+
+/// Loses the answers to orders of quantity 1, and answers no list.
+async fn gateway<B: Body<Data = Bytes, Error: Into<BoxError>>>(
+    request: Request<B>,
+) -> Result<Response<Full<Bytes>>, BoxError> {
+    if request.method() == Method::GET {
+        return std::future::pending().await;
+    }
+    let form = request.into_body().collect().await.map_err(Into::into)?.to_bytes();
+    let form = std::str::from_utf8(&form)?;
+    if form.contains("qty=1&") {
+        return Ok(Response::builder().status(504).body(Full::default())?);
+    }
+    let number = form.split(['_', '&']).nth(1).unwrap_or_default();
+    let answer = format!(r#"{{"s":"ok","d":{{"orderId":"{number}","msg":"placed"}}}}"#);
+    Ok(Response::new(Full::from(answer)))
+}
+
+fn place(number: u32, qty: u32) -> Result<Request<Full<Bytes>>, BoxError> {
+    let form = format!(
+        "symId=EQT_{}_EQ_NSE&qty={qty}&side=buy&type=market&product=intraday&validity=day",
+        260_000_000 + number
+    );
+    Ok(Request::post(format!("{BASE}/api/oms/place-order")).body(Full::from(form))?)
+}
+
+/// Returns the microseconds of an order, beside so many others in doubt.
+fn order(others: u32, samples: usize) -> Result<f64, BoxError> {
+    let runtime = Builder::new_current_thread().enable_time().build()?;
+    runtime.block_on(async {
+        let tokens = TokenSource::fixed(ApiKey::new("key")?, "token")?;
+        let service = Stack::new(BASE.parse()?, tokens).limiter(unbounded()?).service(service_fn(gateway));
+        let mut tasks = JoinSet::new();
+        for number in 0..others {
+            tasks.spawn(service.clone().oneshot(place(number, 1)?));
+        }
+        // All have had their answers then, and wait for a list.
+        sleep(Duration::from_secs(1)).await;
+        assert!(tasks.try_join_next().is_none(), "none is resolved");
+        let mut least = f64::MAX;
+        for number in 0..samples as u32 {
+            let request = place(others + number, 2)?;
+            let start = Instant::now();
+            service.clone().oneshot(request).await?;
+            least = least.min(start.elapsed().as_nanos() as f64 / 1e3);
+        }
+        Ok(least)
+    })
 }
 
 /// A limiter with its quota spent, and others who wait for it.
