@@ -9,7 +9,8 @@ use crate::{numbers::Session, protocol::listed_orders::ListedOrders};
 pub(crate) enum Unconfirmed {
     /// Lists are read until one does.
     Awaited,
-    /// No list can: its session's lists are gone or lose orders, or they may not show an order that has ended.
+    /// No list can: its session's lists are gone or lose orders, or they may not show an order that has ended, or they
+    /// show only legs under its identifier, which may be another order's.
     GivenUp,
 }
 
@@ -34,7 +35,8 @@ impl ListedOrders {
     /// Returns how an order stands that was acknowledged, if no list has shown or contradicted it.
     pub(crate) fn unconfirmed(&self, order_id: &str) -> Option<Unconfirmed> {
         let (order_id, entry) = self.entries.get_key_value(order_id)?;
-        let acknowledged = entry.acknowledged().filter(|_| !entry.is_shown() && !entry.is_contested())?;
+        let is_shown = entry.is_shown() && !entry.is_shown_by_legs();
+        let acknowledged = entry.acknowledged().filter(|_| !is_shown && !entry.is_contested())?;
         let is_awaited = self.awaited.awaits_any(order_id, acknowledged);
         Some(if is_awaited { Unconfirmed::Awaited } else { Unconfirmed::GivenUp })
     }

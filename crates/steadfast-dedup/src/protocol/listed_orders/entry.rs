@@ -33,6 +33,8 @@ pub(super) struct Entry {
     copies: Copies,
     /// A list has shown it, perhaps in an earlier run or under another spelling.
     shown: bool,
+    /// All records that lists have shown under its identifier are exit legs, which may be another order's.
+    only_legs: bool,
     /// Answers gave it to more than one intent, or to one for which no list shows it. Answers that name it are not
     /// believed.
     contested: bool,
@@ -85,6 +87,7 @@ impl Entry {
             legs: 0,
             copies: Copies::default(),
             shown: false,
+            only_legs: false,
             contested: false,
             told: None,
             missed: None,
@@ -176,7 +179,21 @@ impl Entry {
 
     /// Notes that a list has shown it; true if none had before.
     pub(super) fn show(&mut self) -> bool {
+        self.only_legs = false;
         !std::mem::replace(&mut self.shown, true)
+    }
+
+    /// Notes that a list has shown this record of it; true if none had shown any before.
+    pub(super) fn show_record(&mut self, record: &OrderRecord) -> bool {
+        let only_legs = (self.only_legs || !self.shown) && matcher::is_exit_leg(record);
+        let is_first = self.show();
+        self.only_legs = only_legs;
+        is_first
+    }
+
+    /// True if all that lists have shown of it may be legs of another order.
+    pub(super) fn is_shown_by_legs(&self) -> bool {
+        self.only_legs
     }
 
     pub(super) fn is_shown(&self) -> bool {

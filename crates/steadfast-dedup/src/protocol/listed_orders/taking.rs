@@ -53,7 +53,7 @@ impl ListedOrders {
             if source.own {
                 entry.list(self.lists.meet(source.session), source.session, seen);
             }
-            let is_first = entry.show();
+            let is_first = entry.show_record(&record);
             if let Some(acknowledged) = entry.acknowledged() {
                 self.awaited.show(&order_id, acknowledged, source, is_first);
             }
