@@ -12,8 +12,14 @@ use steadfast_spec::{Code, OrderRecord};
 use crate::{
     numbers::{IntentNo, Session},
     protocol::{
-        effect::Effect, intent::Intent, key::Key, listed_orders::fresh::Fresh, matcher,
-        order_event::OrderEvent, order_protocol::OrderProtocol,
+        effect::Effect,
+        intent::Intent,
+        key::Key,
+        listed_orders::{fresh::Fresh, lists::Source},
+        matcher,
+        order_event::OrderEvent,
+        order_protocol::OrderProtocol,
+        phase::Finding,
     },
 };
 
@@ -27,6 +33,15 @@ pub(crate) enum ByTag {
     Unclear,
     /// Listed orders carry its tag that cannot all be it.
     Copied,
+}
+
+/// The records of a list that tell something new of tags.
+#[derive(Debug, Default)]
+pub(crate) struct TagNews {
+    /// Those without an owner that show a tag of ours.
+    shown: Vec<OrderRecord>,
+    /// Those of our orders that do not show their whole tag.
+    unlike: Vec<(IntentNo, OrderRecord)>,
 }
 
 impl OrderProtocol {
@@ -57,11 +72,50 @@ impl OrderProtocol {
         }
     }
 
-    /// Keeps listed orders without an owner that show tags of ours.
-    pub(crate) fn keep_tagged(&mut self, session: Session, records: Vec<OrderRecord>) {
-        for record in records {
-            let Some(fresh) = self.listed.fresh_of(record, session) else { continue };
+    /// Returns what a list tells of tags beyond the first record of each order: a service may add a tag to a record later,
+    /// or cease to show tags.
+    pub(crate) fn tag_news(&self, source: Source, records: &[OrderRecord]) -> TagNews {
+        let mut news = TagNews::default();
+        if self.tags.is_unused() {
+            return news;
+        }
+        for record in records.iter().filter(|record| !matcher::is_exit_leg(record)) {
+            match self.listed.owner(&record.order_id) {
+                None if self.tags.owner(record).is_some() => news.shown.push(record.clone()),
+                Some(owner) if source.own && self.is_unlike_its_tag(owner, source.session, record) => {
+                    news.unlike.push((owner, record.clone()));
+                }
+                _ => {}
+            }
+        }
+        news
+    }
+
+    fn is_unlike_its_tag(&self, owner: IntentNo, session: Session, record: &OrderRecord) -> bool {
+        self.intents.get(&owner).is_some_and(|intent| {
+            let is_acknowledged = matches!(intent.finding(), Some(Finding::Acknowledged { .. }));
+            let unlike = |tag| self.tags.is_unlike(session, tag, intent.order(), is_acknowledged, record);
+            intent.tag().is_some_and(unlike)
+        })
+    }
+
+    /// Takes in what a list tells of tags.
+    pub(crate) fn take_tag_news(&mut self, source: Source, news: TagNews, out: &mut Vec<Effect>) {
+        for record in news.shown {
+            let Some(fresh) = self.listed.fresh_of(record, source.session) else { continue };
             self.tags.keep(fresh);
+        }
+        for (owner, record) in news.unlike {
+            // It was compared with this list for the first time.
+            if !self.is_unlike_its_tag(owner, source.session, &record) {
+                continue;
+            }
+            let Some(intent) = self.intents.get(&owner) else { continue };
+            if matches!(intent.finding(), Some(Finding::Acknowledged { .. })) {
+                self.prove_tag(owner, source.session, &record, out);
+            } else {
+                self.tags.miss(source.session, intent.order(), &record);
+            }
         }
     }
 

@@ -254,28 +254,21 @@ impl OrderProtocol {
             .filter_map(|number| intents.get(number))
             .map(|intent| (intent.key(), intent.order().qty()))
             .collect();
-        let (tags, mut tagged) = (&self.tags, Vec::new());
-        let News { seen, owned } = self.listed.list(source, seen, records, |key, record| {
-            if !matcher::is_exit_leg(record) && tags.owner(record).is_some() {
-                tagged.push(record.clone());
+        let tag_news = self.tag_news(source, &records);
+        let News { seen, owned } = self.listed.list(source, seen, records, |key, record| match key {
+            Some(key) if is_known(key) && record.qty.is_some_and(|qty| wanted.contains(&(key, qty))) => {
+                Relevance::Ours
             }
-            match key {
-                Some(key) if is_known(key) && record.qty.is_some_and(|qty| wanted.contains(&(key, qty))) => {
-                    Relevance::Ours
-                }
-                Some(key) if is_known(key) => Relevance::Near,
-                // No other orders of ours show a spelling of this instrument.
-                Some(key) if mode == AccountMode::Exclusive && !is_known(&key.opposite()) => {
-                    Relevance::Strange
-                }
-                None if keys.iter().any(|(_, key)| key.may_be_listed()) => Relevance::Near,
-                _ => Relevance::No,
-            }
+            Some(key) if is_known(key) => Relevance::Near,
+            // No other orders of ours show a spelling of this instrument.
+            Some(key) if mode == AccountMode::Exclusive && !is_known(&key.opposite()) => Relevance::Strange,
+            None if keys.iter().any(|(_, key)| key.may_be_listed()) => Relevance::Near,
+            _ => Relevance::No,
         });
-        self.keep_tagged(source.session, tagged);
         for (owner, record) in owned {
             self.calibrate(owner, &record, source, out);
         }
+        self.take_tag_news(source, tag_news, out);
         seen
     }
 

@@ -2,19 +2,23 @@
 //!
 //! A list tells nothing by tags before it has proved that it can: it must have shown the tag of an acknowledged order.
 //! One acknowledged order that shows something else ends that for the session. One that shows nothing proves nothing,
-//! but tells that orders of its class may be listed without.
+//! but tells that orders of its class may be listed without; so does one that was found. Later lists count as much as the
+//! first one.
+
+mod echo;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use steadfast_spec::{Code, OrderRecord, OrderRequest, OrderType, Product, ShownTag, SymId, Tag};
+use steadfast_spec::{OrderRecord, OrderRequest, ShownTag, Tag};
 
 use crate::{
     numbers::{IntentNo, Session},
-    protocol::{listed_orders::fresh::Fresh, order_event::TagEcho},
+    protocol::{
+        listed_orders::fresh::Fresh,
+        order_event::TagEcho,
+        tags::echo::{Class, Echo},
+    },
 };
-
-/// From so many acknowledged orders with their tags on, an order of their class without a tag is a stranger's.
-const VOUCHED: u8 = 3;
 
 /// How many records are kept that show one tag.
 const KEPT: usize = 16;
@@ -29,90 +33,6 @@ pub(crate) struct Tags {
     echoes: BTreeMap<Session, Echo>,
     /// Listed orders without an owner that show a tag of ours.
     shown: BTreeMap<Prefix, Vec<Fresh>>,
-}
-
-/// What one session's lists have shown of the tags of acknowledged orders.
-#[derive(Clone, Debug, Default)]
-struct Echo {
-    whole: bool,
-    cut: bool,
-    missing: bool,
-    altered: bool,
-    classes: Vec<ClassEcho>,
-}
-
-/// The same for one class of orders.
-#[derive(Clone, Debug)]
-struct ClassEcho {
-    class: Class,
-    /// How many have shown their whole tag, up to [`VOUCHED`].
-    echoed: u8,
-    missed: bool,
-}
-
-/// Orders that a service may handle by the same part of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Class {
-    exchange: String,
-    product: Product,
-    order_type: OrderType,
-}
-
-impl Class {
-    fn of_order(order: &OrderRequest) -> Option<Self> {
-        let exchange = order.sym_id().exchange()?.to_owned();
-        Some(Self { exchange, product: order.product(), order_type: order.order_type() })
-    }
-
-    fn of_record(record: &OrderRecord) -> Option<Self> {
-        let listed: SymId = record.sym_id.as_deref()?.parse().ok()?;
-        let exchange = listed.exchange()?.to_owned();
-        match (&record.product, &record.order_type) {
-            (Some(Code::Known(product)), Some(Code::Known(order_type))) => {
-                Some(Self { exchange, product: *product, order_type: *order_type })
-            }
-            _ => None,
-        }
-    }
-}
-
-impl Echo {
-    /// True if a whole tag says whose an order is.
-    fn is_proved(&self) -> bool {
-        self.whole && !self.altered
-    }
-
-    /// True if the beginning of a tag says so of an order that matches strictly.
-    fn is_proved_cut(&self) -> bool {
-        (self.whole || self.cut) && !self.altered
-    }
-
-    fn vouches_for(&self, class: Option<Class>) -> bool {
-        let its = |known: &ClassEcho| Some(&known.class) == class.as_ref();
-        self.is_proved() && self.classes.iter().any(|it| its(it) && it.echoed >= VOUCHED && !it.missed)
-    }
-
-    /// Counts an acknowledged order; true if that is the first of this session with such an echo.
-    fn count(&mut self, class: Option<Class>, echo: TagEcho) -> bool {
-        if let Some(class) = class {
-            let at = self.classes.iter().position(|known| known.class == class).unwrap_or_else(|| {
-                self.classes.push(ClassEcho { class, echoed: 0, missed: false });
-                self.classes.len() - 1
-            });
-            let known = &mut self.classes[at];
-            match echo {
-                TagEcho::Whole => known.echoed = VOUCHED.min(known.echoed + 1),
-                TagEcho::Cut | TagEcho::Missing | TagEcho::Altered => known.missed = true,
-            }
-        }
-        let met = match echo {
-            TagEcho::Whole => &mut self.whole,
-            TagEcho::Cut => &mut self.cut,
-            TagEcho::Missing => &mut self.missing,
-            TagEcho::Altered => &mut self.altered,
-        };
-        !std::mem::replace(met, true)
-    }
 }
 
 impl Tags {
@@ -142,20 +62,44 @@ impl Tags {
         order: &OrderRequest,
         record: &OrderRecord,
     ) -> (TagEcho, bool) {
-        let echo = match shown(record) {
-            None => TagEcho::Missing,
-            Some(ShownTag::Whole(shown)) if shown == tag => TagEcho::Whole,
-            Some(shown) if shown.is_of(tag) => TagEcho::Cut,
-            Some(_) => TagEcho::Altered,
+        let echo = echo_of(tag, record);
+        let known = self.echoes.entry(session).or_default();
+        known.count(Class::of_order(order), &record.order_id, echo);
+        (echo, known.meet(echo))
+    }
+
+    /// True if a list of a session shows an order of ours without its whole tag, and that is news of its class or, for an
+    /// acknowledged one, of the session.
+    pub(crate) fn is_unlike(
+        &self,
+        session: Session,
+        tag: Tag,
+        order: &OrderRequest,
+        is_acknowledged: bool,
+        record: &OrderRecord,
+    ) -> bool {
+        let echo = echo_of(tag, record);
+        let is_known = |known: &Echo| {
+            known.has_missed(Class::of_order(order)) && (!is_acknowledged || known.has_met(echo))
         };
-        (echo, self.echoes.entry(session).or_default().count(Class::of_order(order), echo))
+        echo != TagEcho::Whole && !self.echoes.get(&session).is_some_and(is_known)
+    }
+
+    /// Notes that a list of a session shows an order of this class without its whole tag. Only an acknowledged order is
+    /// certainly ours, so that it tells of tags as such.
+    pub(crate) fn miss(&mut self, session: Session, order: &OrderRequest, record: &OrderRecord) {
+        let known = self.echoes.entry(session).or_default();
+        known.count(Class::of_order(order), &record.order_id, TagEcho::Missing);
+    }
+
+    /// True if no order of ours carries a tag.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.own.is_empty()
     }
 
     /// True unless this session's lists have shown that they do not tell orders by tags.
     pub(crate) fn may_tell(&self, session: Session) -> bool {
-        self.echoes
-            .get(&session)
-            .is_none_or(|echo| !echo.altered && (echo.whole || echo.cut || !echo.missing))
+        self.echoes.get(&session).is_none_or(Echo::may_tell)
     }
 
     /// Returns the order of ours whose tag a record shows, whole or cut off.
@@ -167,12 +111,19 @@ impl Tags {
         self.own.get(&shown.prefix()?).copied().filter(|(tag, _)| shown.is_of(*tag))
     }
 
-    /// Keeps a listed order that shows a tag of ours and has no owner.
+    /// Keeps a listed order that shows a tag of ours and has no owner. A later list may prove more of it.
     pub(crate) fn keep(&mut self, fresh: Fresh) {
         let Some((tag, _)) = shown(&fresh.record).and_then(|shown| self.own_of(shown)) else { return };
+        let echoes = &self.echoes;
+        let proves = |other: &Fresh| {
+            let is_whole = shown(&other.record) == Some(ShownTag::Whole(tag));
+            is_whole && echoes.get(&other.session).is_some_and(Echo::is_proved)
+        };
         let kept = self.shown.entry(tag.prefix()).or_default();
-        if kept.len() < KEPT && kept.iter().all(|other| other.order_id != fresh.order_id) {
-            kept.push(fresh);
+        match kept.iter().position(|other| other.order_id == fresh.order_id) {
+            Some(at) if !proves(&kept[at]) => kept[at] = fresh,
+            None if kept.len() < KEPT => kept.push(fresh),
+            _ => {}
         }
     }
 
@@ -240,10 +191,7 @@ impl Tags {
     /// Returns everything that lists of a session have shown of tags, as one number.
     #[cfg(test)]
     pub(crate) fn echoed(&self, session: Session) -> u8 {
-        let Some(echo) = self.echoes.get(&session) else { return 0 };
-        let classes = echo.classes.iter().map(|class| class.echoed * 2 + u8::from(class.missed));
-        let kinds = [echo.whole, echo.cut, echo.missing, echo.altered];
-        kinds.into_iter().fold(classes.sum(), |all, met| all * 2 + u8::from(met))
+        self.echoes.get(&session).map_or(0, Echo::as_number)
     }
 
     /// True if a listed order is kept that shows a tag of ours.
@@ -257,6 +205,62 @@ impl Tags {
     }
 }
 
+/// Returns what the record of an order with this tag shows of it.
+fn echo_of(tag: Tag, record: &OrderRecord) -> TagEcho {
+    match shown(record) {
+        None => TagEcho::Missing,
+        Some(ShownTag::Whole(shown)) if shown == tag => TagEcho::Whole,
+        Some(shown) if shown.is_of(tag) => TagEcho::Cut,
+        Some(_) => TagEcho::Altered,
+    }
+}
+
 fn shown(record: &OrderRecord) -> Option<ShownTag> {
     record.remarks.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(ShownTag::read)
+}
+
+#[cfg(test)]
+mod tests {
+    use steadfast_spec::{FieldNames, parse_order_list};
+
+    use super::*;
+    use crate::numbers::LogicalTime;
+
+    #[test]
+    fn three_records_of_one_order_are_one_order() {
+        let fields = [
+            ("symId", "EQT_INFY_EQ_NSE"),
+            ("qty", "10"),
+            ("side", "buy"),
+            ("type", "market"),
+            ("product", "bracket"),
+            ("validity", "day"),
+        ];
+        let order = OrderRequest::from_fields(fields).unwrap();
+        let tag = Tag::from_draw;
+        let record = |id: &str, remarks: String| {
+            let body = format!(
+                r#"{{"s":"ok","d":[{{"orderId":"{id}","symId":"EQT_INFY_EQ_NSE","side":"buy","qty":10,
+                "type":"market","product":"bracket","remarks":"{remarks}"}}]}}"#
+            );
+            parse_order_list(body.as_bytes(), &FieldNames::default()).unwrap().remove(0)
+        };
+        let bare = Fresh {
+            order_id: "x".into(),
+            first_seen: LogicalTime(9),
+            record: Arc::new(record("x", String::new())),
+            session: Session::default(),
+            flagged: false,
+            late: false,
+        };
+        let vouches = |ids: [&str; 3]| {
+            let mut tags = Tags::default();
+            for id in ids {
+                tags.compare(Session::default(), tag(1), &order, &record(id, tag(1).to_string()));
+            }
+            tags.excludes(tag(9), &order, &bare)
+        };
+        assert!(vouches(["a", "b", "c"]));
+        assert!(!vouches(["a", "a", "a"]) && !vouches(["a", "a", "b"]));
+    }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use steadfast_dedup::{AccountMode, Confidence, OrderEvent, OrderTag, Settings, TagEcho};
+use steadfast_dedup::{AccountMode, Confidence, OrderEvent, OrderTag, OrdersScope, Settings, TagEcho};
 use steadfast_spec::Tag;
 use tokio::time::sleep;
 
@@ -33,11 +33,21 @@ fn strangers_tag() -> String {
     Tag::from_draw(0x5eed).to_string()
 }
 
-/// Returns what the gateway keeps with an order.
+/// Returns what the gateway shows of an order's remark.
 fn remark(rig: &Rig, id: &str) -> String {
+    kept(rig, id, "remarks")
+}
+
+fn kept(rig: &Rig, id: &str, field: &str) -> String {
     let book = rig.gateway.0.lock();
     let order = book.orders.iter().find(|order| order.id == id).unwrap();
-    order.record().get("remarks").and_then(Value::as_str).unwrap_or_default().to_owned()
+    order.record().get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// Leaves the remark out of what is shown, and keeps it under another name.
+fn hidden(record: &mut Map<String, Value>) {
+    let remark = record.remove("remarks").unwrap();
+    record.insert("kept".into(), remark);
 }
 
 /// Places an order that lists show before the next one is searched for.
@@ -122,6 +132,58 @@ async fn an_order_without_a_tag_is_a_strangers_once_three_of_its_class_have_show
     let (told, rig) = same_class(rig, 3).await;
     assert_eq!(told, ambiguous(&["o5"]));
     assert_eq!(echoes(&rig), [TagEcho::Missing, TagEcho::Whole]);
+}
+
+/// A service may fill the field in after it has listed the order.
+#[tokio::test(start_paused = true)]
+async fn a_tag_counts_that_only_a_later_list_shows() {
+    let rig = shared();
+    for n in 0..3 {
+        acknowledged(&rig, &format!("before-{n}"), |_| {}).await;
+    }
+    rig.gateway.will([gw504().placed().edit(hidden)]);
+    let call = rig.start("a", ORDER);
+    sleep(s(5)).await;
+    rig.gateway.set("o4", "remarks", json!(kept(&rig, "o4", "kept")));
+    assert_eq!(call.await.unwrap(), Told::Recovered("o4".into()));
+    assert_eq!(rig.gateway.posts(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s74_lists_that_cease_to_show_tags_tell_nothing_by_their_absence() {
+    for scope in [OrdersScope::Session, OrdersScope::Account] {
+        let settings = Settings::default().account_mode(AccountMode::Shared).orders_scope(scope);
+        let rig = Rig::with(settings.tag(OrderTag::field("remarks")));
+        for n in 0..3 {
+            acknowledged(&rig, &format!("before-{n}"), |_| {}).await;
+        }
+        rig.gateway.will([gw504().placed()]);
+        assert_eq!(rig.place("found", &order(3)).await, Told::Recovered("o4".into()));
+        for id in ["o1", "o2", "o3", "o4"] {
+            rig.gateway.set(id, "remarks", Value::Null);
+        }
+        // The next login's lists are the same account's.
+        if scope == OrdersScope::Account {
+            rig.between.token(1);
+        }
+        rig.gateway.will([gw504().placed().edit(hidden)]);
+        assert_eq!(rig.place("a", ORDER).await, ambiguous(&["o5"]), "{scope:?}");
+        assert_eq!((rig.gateway.posts(), echoes(&rig)), (5, vec![TagEcho::Whole, TagEcho::Missing]));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_that_was_found_without_its_tag_tells_that_its_class_may_lack_them() {
+    let rig = tagged(AccountMode::Exclusive);
+    for n in 0..2 {
+        acknowledged(&rig, &format!("before-{n}"), |_| {}).await;
+    }
+    rig.gateway.will([gw504().placed().edit(hidden)]);
+    assert_eq!(rig.place("found", &order(3)).await, Told::Recovered("o3".into()));
+    acknowledged(&rig, "third", |_| {}).await;
+    rig.gateway.will([gw504().placed().edit(hidden)]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o5".into()));
+    assert_eq!(rig.gateway.posts(), 5);
 }
 
 /// The service may have made slices of our order, and copied no remark to them.
