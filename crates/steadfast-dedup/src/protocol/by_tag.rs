@@ -157,8 +157,10 @@ impl OrderProtocol {
             }
             // Its own order seems to show the tag of another one.
             (None, [_]) if self.shows_anothers_tag(intent) => ByTag::Copied,
-            (None, [only]) if self.has_looked(intent) => ByTag::Its(only.order_id.clone()),
-            (None, [_]) => ByTag::Unclear,
+            (None, [_]) if !self.has_looked(intent) => ByTag::Unclear,
+            // Its own order may be listed without its tag, and this one be a copy of it.
+            (None, [_]) if self.intent_strict(intent).next().is_some() => ByTag::Copied,
+            (None, [only]) => ByTag::Its(only.order_id.clone()),
             _ => ByTag::Copied,
         }
     }

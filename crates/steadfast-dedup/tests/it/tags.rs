@@ -186,6 +186,19 @@ async fn an_order_that_was_found_without_its_tag_tells_that_its_class_may_lack_t
     assert_eq!(rig.gateway.posts(), 5);
 }
 
+/// A user repeats the order by hand in another form, and the service copies its remark.
+#[tokio::test(start_paused = true)]
+async fn a_copy_of_an_order_that_is_listed_without_its_tag_is_not_that_order() {
+    let rig = shared();
+    acknowledged(&rig, "first", |_| {}).await;
+    rig.gateway.will([gw504().placed().edit(hidden)]);
+    let call = rig.start("a", &ORDER.replace("delivery", "intraday"));
+    sleep(s(5)).await;
+    rig.gateway.foreign(&remarked(ORDER, &kept(&rig, "o2", "kept")), |_| {});
+    assert_eq!(call.await.unwrap(), near(&["o2", "o3"]));
+    assert_eq!(rig.gateway.posts(), 2);
+}
+
 /// The service may have made slices of our order, and copied no remark to them.
 #[tokio::test(start_paused = true)]
 async fn a_smaller_order_without_a_tag_may_be_a_slice() {
