@@ -137,7 +137,16 @@ impl OrderProtocol {
 
     /// True if a listed order carries another tag than the intent's, so that it is not the intent's by likeness.
     pub(crate) fn carries_anothers_tag(&self, intent: &Intent, fresh: &Fresh) -> bool {
-        intent.tag().is_some_and(|tag| self.tags.is_anothers(tag, fresh))
+        match intent.tag() {
+            Some(tag) => self.tags.is_anothers(tag, fresh),
+            // It was sent without one. Only a caller's own text can be the same.
+            None => {
+                let owner = self.tags.proved_owner(fresh).and_then(|number| self.intents.get(&number));
+                let shown = fresh.record.remarks.as_deref().unwrap_or_default().trim();
+                owner.is_some_and(|owner| owner.tag().is_some())
+                    && !intent.order().form().iter().any(|(_, own)| own.trim().eq_ignore_ascii_case(shown))
+            }
+        }
     }
 
     /// Returns what the tags in lists say about an intent in doubt.
@@ -199,7 +208,7 @@ impl OrderProtocol {
             let owner = self.tags.proved_owner(fresh).and_then(|number| self.intents.get(&number));
             owner.is_some_and(|owner| owner.finding().is_none())
         };
-        intent.tag().is_some() && self.near(intent).any(awaited)
+        !self.tags.is_unused() && self.near(intent).any(awaited)
     }
 
     /// Returns the order of ours whose proved tag a listed one carries, if it is exactly what was asked for.

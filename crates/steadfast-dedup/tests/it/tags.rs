@@ -376,6 +376,17 @@ async fn a_callers_own_remark_is_sent_as_it_is() {
     assert!(remark(&rig, "o3").parse::<Tag>().is_ok());
 }
 
+/// The service has applied the first one twice.
+#[tokio::test(start_paused = true)]
+async fn an_order_with_its_callers_own_remark_takes_none_with_a_tag() {
+    let rig = tagged(AccountMode::Exclusive);
+    acknowledged(&rig, "first", |_| {}).await;
+    rig.gateway.will([Place { copies: 2, ..ack() }, gw504()]);
+    assert_eq!(rig.place("twice", ORDER).await, Told::Placed("o2".into()));
+    assert_eq!(rig.place("own", &remarked(ORDER, "mine")).await, near(&["o3"]));
+    assert_eq!(rig.gateway.posts(), 3);
+}
+
 #[tokio::test(start_paused = true)]
 async fn all_sends_of_an_order_carry_one_tag_and_no_two_orders_share_one() {
     let rig = tagged(AccountMode::Exclusive);
