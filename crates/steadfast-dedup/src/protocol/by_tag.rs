@@ -21,6 +21,7 @@ use crate::{
         order_protocol::OrderProtocol,
         phase::Finding,
     },
+    settings::policy::AccountMode,
 };
 
 /// What tags say about an order in doubt.
@@ -147,6 +148,13 @@ impl OrderProtocol {
                     && !intent.order().form().iter().any(|(_, own)| own.trim().eq_ignore_ascii_case(shown))
             }
         }
+    }
+
+    /// True if a listed order of a shared account carries a stranger's tag, so that it is none of an intent's with a tag.
+    pub(crate) fn is_strangers_by_tag(&self, intent: &Intent, fresh: &Fresh) -> bool {
+        self.settings.account_mode == AccountMode::Shared
+            && intent.tag().is_some()
+            && self.tags.is_strangers(fresh)
     }
 
     /// Returns what the tags in lists say about an intent in doubt.

@@ -134,6 +134,7 @@ impl OrderProtocol {
                 && !intent.is_ruled_out(&fresh.order_id)
                 && intent.could_own(fresh.first_seen)
                 && matcher::strict(&fresh.record, intent.order())
+                && !self.is_strangers_by_tag(intent, fresh)
         });
         let likeliest =
             eligible.min_by_key(|(number, intent)| (likely_owner(intent, fresh), Reverse(*number)));

@@ -159,8 +159,11 @@ impl OrderProtocol {
 
     /// Returns the refused order that a listed one matches exactly.
     pub(crate) fn refused_owner(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
-        let is_it =
-            |it: &Intent| it.could_own(fresh.first_seen) && matcher::strict(&fresh.record, it.order());
+        let is_it = |it: &Intent| {
+            it.could_own(fresh.first_seen)
+                && matcher::strict(&fresh.record, it.order())
+                && !self.is_strangers_by_tag(it, fresh)
+        };
         let mut refused = self.refused_of(key).filter(|(_, intent)| is_it(intent));
         refused.next().map(|(number, _)| number)
     }

@@ -168,6 +168,12 @@ impl Tags {
         matches!(shown(&fresh.record), Some(ShownTag::Whole(other)) if other != tag) && self.is_proved(fresh)
     }
 
+    /// True if a record shows a whole tag that no order of ours has, in a session whose lists are proved.
+    pub(crate) fn is_strangers(&self, fresh: &Fresh) -> bool {
+        matches!(shown(&fresh.record), Some(ShownTag::Whole(tag)) if !self.own.contains_key(&tag.prefix()))
+            && self.is_proved(fresh)
+    }
+
     /// True if a record is certainly not of the order with this tag.
     ///
     /// It shows a tag that no order of ours has; or none, in a class whose orders all show theirs. A smaller one may be

@@ -101,6 +101,7 @@ async fn s73_a_strangers_tag_is_no_reason_to_doubt_an_absence() {
     let told = lost_beside(&rig, gw504(), &remarked(ORDER, &strangers_tag())).await;
     assert_eq!(told, Told::Resent("o3".into()));
     assert_eq!(rig.gateway.posts(), 3);
+    assert!(rig.flagged().is_empty(), "the stranger's order is no late one of ours: {:?}", rig.flagged());
 }
 
 /// A tag brings no order that is late.
