@@ -131,6 +131,19 @@ impl OrderProtocol {
         })
     }
 
+    /// Returns listed orders like the intent's that are strangers' only because they show no tag.
+    ///
+    /// One list does not tell: the next one may show it.
+    pub(crate) fn bare<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
+        self.listed.unowned.of(intent.key()).filter(|fresh| {
+            intent.could_own(fresh.first_seen)
+                && !fresh.late
+                && matcher::loose(&fresh.record, intent.order())
+                && self.is_certainly_not(intent, fresh)
+                && !self.tags.is_strangers(fresh)
+        })
+    }
+
     /// True if a listed order is certainly not the intent's, so that it is no reason to doubt its absence.
     pub(crate) fn is_certainly_not(&self, intent: &Intent, fresh: &Fresh) -> bool {
         intent.tag().is_some_and(|tag| self.tags.excludes(tag, intent.order(), fresh))

@@ -65,7 +65,7 @@ impl OrderProtocol {
     /// An equal order lost in that session may be it too: a session's list may show orders of earlier sessions.
     pub(crate) fn shown_as<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
         let alike = self.intent_strict(intent).chain(self.near(intent));
-        alike.chain(self.strangers(intent).0).chain(self.tagged(intent))
+        alike.chain(self.strangers(intent).0).chain(self.tagged(intent)).chain(self.bare(intent))
     }
 
     /// True if more orders of other names are listed than are kept, and one of those could be the intent's.

@@ -8,7 +8,7 @@ use steadfast_spec::Tag;
 use tokio::time::sleep;
 
 use crate::{
-    gateway::{Place, ack, gw504},
+    gateway::{Place, ack, documented, gw504},
     rig::{ORDER, Rig, Told, order},
 };
 
@@ -143,6 +143,21 @@ async fn a_tag_counts_that_only_a_later_list_shows() {
         acknowledged(&rig, &format!("before-{n}"), |_| {}).await;
     }
     rig.gateway.will([gw504().placed().edit(hidden)]);
+    let call = rig.start("a", ORDER);
+    sleep(s(5)).await;
+    rig.gateway.set("o4", "remarks", json!(kept(&rig, "o4", "kept")));
+    assert_eq!(call.await.unwrap(), Told::Recovered("o4".into()));
+    assert_eq!(rig.gateway.posts(), 4);
+}
+
+/// The list that is to confirm a refusal is the only one before the order is sent again.
+#[tokio::test(start_paused = true)]
+async fn an_order_without_a_tag_confirms_no_refusal() {
+    let rig = shared();
+    for n in 0..3 {
+        acknowledged(&rig, &format!("before-{n}"), |_| {}).await;
+    }
+    rig.gateway.will([documented(429).placed().edit(hidden)]);
     let call = rig.start("a", ORDER);
     sleep(s(5)).await;
     rig.gateway.set("o4", "remarks", json!(kept(&rig, "o4", "kept")));
