@@ -54,6 +54,13 @@ impl OrderProtocol {
         }
     }
 
+    /// Notes that a send of an intent carries no tag. The one that it had stays its own.
+    pub(crate) fn untag(&mut self, number: IntentNo) {
+        if let Some(intent) = self.intents.get_mut(&number) {
+            intent.drop_tag();
+        }
+    }
+
     /// Compares the tag of an acknowledged order with what a list of ours shows of it.
     pub(crate) fn prove_tag(
         &mut self,

@@ -47,6 +47,8 @@ pub enum Event {
         /// The tag, which no other order of the day has.
         tag: Tag,
     },
+    /// From now on sends of the intent carry no tag, although earlier ones did: the process before had another setting.
+    Untagged(IntentNo),
     /// A caller repeats, by its name, an order that was refused without having been executed.
     Reopened(IntentNo),
     /// A send of the intent is about to go down the stack. Recorded before it does.

@@ -98,6 +98,11 @@ impl Intent {
         self.tag.get_or_insert(tag);
     }
 
+    /// Takes it away: a send of it leaves without.
+    pub(crate) fn drop_tag(&mut self) {
+        self.tag = None;
+    }
+
     /// Returns the trading day of its first send or, before that, of its call.
     pub(crate) fn day(&self) -> TradingDay {
         self.day

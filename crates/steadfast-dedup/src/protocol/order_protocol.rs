@@ -92,6 +92,7 @@ impl OrderProtocol {
             }
             Event::Opened { intent, order, name } => self.open(intent, order, name, &mut out),
             Event::Tagged { intent, tag } => self.tag(intent, tag),
+            Event::Untagged(intent) => self.untag(intent),
             Event::Begun { attempt, session } => self.begin(attempt, session),
             Event::Sent(attempt) => self.send(attempt),
             Event::Withheld(attempt) => self.withhold(attempt, &mut out),

@@ -32,7 +32,7 @@ pub struct OrderTag {
 }
 
 impl OrderTag {
-    /// Puts the tag in this field of an order's form.
+    /// Puts the tag in this field of an order's form; the same for all processes of a trading day.
     #[must_use]
     pub fn field(name: impl Into<Cow<'static, str>>) -> Self {
         let draw = Arc::new(|| RandomState::new().hash_one(0_u8));
@@ -60,10 +60,15 @@ impl OrderTag {
         &self.field
     }
 
+    /// True if enough of a tag is sent to recognise it by.
+    pub(crate) fn is_sent(&self) -> bool {
+        self.max_len >= Tag::SHORTEST
+    }
+
     /// Draws a tag for an order, unless its caller has filled the field, or no tag is free.
     pub(crate) fn draw(&self, order: &OrderRequest, is_free: impl Fn(Tag) -> bool) -> Option<Tag> {
         let is_filled = order.extra(&self.field).is_some_and(|own| !own.trim().is_empty());
-        if is_filled || self.max_len < Tag::SHORTEST {
+        if is_filled || !self.is_sent() {
             return None;
         }
         let mut drawn = std::iter::repeat_with(|| Tag::from_draw((self.draw)())).take(DRAWS);

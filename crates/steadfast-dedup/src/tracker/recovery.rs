@@ -161,6 +161,8 @@ impl Replay {
                         events.push(Event::Opened { intent, order, name });
                         // No later order may get it.
                         events.extend(tag.map(|tag| Event::Tagged { intent, tag }));
+                    } else if tag.is_none() {
+                        events.push(Event::Untagged(intent));
                     }
                     let count = counts.entry(intent).or_default();
                     indices.insert(attempt, *count);
@@ -277,6 +279,7 @@ impl Overdue {
 #[cfg(test)]
 mod tests {
     use steadfast_call::Resend;
+    use steadfast_spec::Tag;
 
     use super::*;
     use crate::{journal::Fold, numbers::Session, protocol::event::Answer};
@@ -323,6 +326,25 @@ mod tests {
         assert_eq!(days(&written)[0], wrong);
         let dated: Vec<_> = rightly_dated(&written).into_iter().map(Cow::into_owned).collect();
         assert_eq!(days(&dated), [right; 3]);
+    }
+
+    #[test]
+    fn an_order_whose_later_send_has_no_tag_has_none() {
+        let tagged = |with: [Option<u64>; 2]| {
+            let mut entries = entries(&[Outcome::NotExecuted, Outcome::NotExecuted]);
+            let begun = entries.iter_mut().filter_map(|entry| match &mut entry.record {
+                Record::Begun { tag, .. } => Some(tag),
+                _ => None,
+            });
+            begun.zip(with).for_each(|(tag, draw)| *tag = draw.map(Tag::from_draw));
+            let replay = Replay::of(&entries, TradingDay(1));
+            let untagged = replay.events.iter().filter(|event| matches!(event, Event::Untagged(_))).count();
+            let is_kept = |event: &Event| matches!(event, Event::Tagged { .. });
+            (replay.events.iter().any(is_kept), untagged)
+        };
+        assert_eq!(tagged([Some(7), Some(7)]), (true, 0));
+        assert_eq!(tagged([Some(7), None]), (true, 1), "its tag stays taken");
+        assert!(!tagged([None, None]).0);
     }
 
     #[test]

@@ -1343,3 +1343,26 @@ async fn s73_no_tag_is_used_again_after_a_restart() {
     // The next process knows the order by the tag that the one before gave it.
     is(&process.recover().await, &[("a", "o1")]);
 }
+
+/// Regression: it was sent without its tag, was listed without it, and was taken for a stranger's. It was sent twice.
+#[tokio::test(start_paused = true)]
+async fn s74_an_order_that_is_asked_for_again_without_tags_is_not_known_by_its_tag() {
+    let mut world = World::new();
+    let settings = at_noon(Settings::default().account_mode(AccountMode::Shared));
+    world.settings = settings.clone().tag(OrderTag::field("remarks"));
+    let process = world.start();
+    for (name, qty) in [("b", 3), ("c", 4), ("d", 5)] {
+        assert!(matches!(process.place_as(name, &order(qty)).await, Told::Placed(_)));
+    }
+    world.gateway.will([documented(429)]);
+    assert_eq!(process.place_as("a", ORDER).await, Told::Answer(429));
+    process.kill();
+
+    // The user has switched tags off.
+    world.settings = settings;
+    let process = world.start();
+    world.gateway.will([gw504().placed()]);
+    let told = process.place_as("a", ORDER).await;
+    assert_eq!(told, Told::Unresolved("ambiguous_owner", vec!["o4".into()], 504));
+    assert_eq!(world.gateway.posts(), 5);
+}

@@ -1,7 +1,7 @@
 //! Facts derived from a history.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -67,6 +67,8 @@ pub(crate) struct History<'a> {
     pub(crate) reports: Vec<(usize, &'a OrderEvent)>,
     orders: HashMap<IntentNo, Arc<OrderRequest>>,
     tags: HashMap<IntentNo, Tag>,
+    /// Intents of which later sends carry no tag.
+    untagged: HashSet<IntentNo>,
     by_intent: HashMap<IntentNo, Vec<usize>>,
     by_key: HashMap<(String, Side), Vec<usize>>,
     /// The positions at which each order was first known on each day, with the record if a list showed it.
@@ -83,10 +85,12 @@ impl<'a> History<'a> {
         let mut parts: HashMap<ReadNo, Vec<OrderRecord>> = HashMap::new();
         let mut starts: Vec<(ReadNo, usize, Session)> = Vec::new();
         let (mut opened, mut tags, days) = (HashMap::new(), HashMap::new(), days(steps));
+        let mut untagged = HashSet::new();
         for (at, step) in steps.iter().enumerate() {
             match &step.event {
                 Event::Opened { intent, order, .. } => drop(orders.insert(*intent, order.clone())),
                 Event::Tagged { intent, tag } => drop(tags.insert(*intent, *tag)),
+                Event::Untagged(intent) => drop(untagged.insert(*intent)),
                 Event::Begun { attempt, session } => {
                     let begun = Attempt { begun: Some(at), ..Attempt::new(*attempt, *session) };
                     places.insert(*attempt, attempts.len());
@@ -153,6 +157,7 @@ impl<'a> History<'a> {
             reports: reports(steps),
             orders,
             tags,
+            untagged,
             by_intent: HashMap::new(),
             by_key: HashMap::new(),
             seen: BTreeMap::new(),
@@ -208,7 +213,7 @@ impl<'a> History<'a> {
     }
 
     pub(crate) fn tag(&self, intent: IntentNo) -> Option<Tag> {
-        self.tags.get(&intent).copied()
+        self.tags.get(&intent).copied().filter(|_| !self.untagged.contains(&intent))
     }
 
     /// Returns the tags of all orders of ours.

@@ -16,7 +16,7 @@ use crate::{
         event::{Answer, Event},
         resolution::Verdict,
     },
-    settings::policy::OrdersScope,
+    settings::{order_tag::OrderTag, policy::OrdersScope},
     tracker::{halt::HaltEpoch, joined::Rejected},
 };
 
@@ -43,6 +43,11 @@ impl Account {
                 return if same && state.protocol.can_reopen(number) {
                     // A caller's repeat is sent no sooner than ours: once a list agrees with the refusal.
                     effects.extend(state.protocol.step(now, Event::Reopened(number)));
+                    // An earlier process gave it a tag, and this one sends none.
+                    let sends_tags = self.settings.tag.as_ref().is_some_and(OrderTag::is_sent);
+                    if !sends_tags && state.protocol.tag_of(number).is_some() {
+                        effects.extend(state.protocol.step(now, Event::Untagged(number)));
+                    }
                     state.calls.open(now);
                     Ok(Opening::New(number))
                 } else if same {
