@@ -1,7 +1,7 @@
 use std::{future::poll_fn, sync::Arc};
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, header};
 use steadfast_call::{BoxError, Call, Failure, Outcome, Spare, ext, find_cause};
 use tokio::time::Instant;
 use tower_service::Service;
@@ -168,6 +168,10 @@ impl<'a, S> PlaceLoop<'a, S> {
         B: From<Bytes>,
     {
         *request.body_mut() = B::from(self.form.clone());
+        // A caller's own length is that of the form without the tag, and would cut the end off.
+        if request.headers().contains_key(header::CONTENT_LENGTH) {
+            request.headers_mut().insert(header::CONTENT_LENGTH, self.form.len().into());
+        }
         let extensions = request.extensions_mut();
         let call = Call::of_mut(extensions);
         call.set_ticket(ext::Ticket::new(self.ticket.clone()));

@@ -404,6 +404,15 @@ async fn an_order_with_its_callers_own_remark_takes_none_with_a_tag() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_length_that_a_caller_gives_its_form_cuts_no_tag_off() {
+    let rig = shared();
+    let mut request = rig.request("a", ORDER);
+    request.headers_mut().insert(http::header::CONTENT_LENGTH, ORDER.len().into());
+    assert_eq!(rig.send(request).await, Told::Placed("o1".into()));
+    assert!(remark(&rig, "o1").parse::<Tag>().is_ok());
+}
+
+#[tokio::test(start_paused = true)]
 async fn all_sends_of_an_order_carry_one_tag_and_no_two_orders_share_one() {
     let rig = tagged(AccountMode::Exclusive);
     acknowledged(&rig, "first", |_| {}).await;
