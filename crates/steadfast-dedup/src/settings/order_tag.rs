@@ -65,10 +65,11 @@ impl OrderTag {
         self.max_len >= Tag::SHORTEST
     }
 
-    /// Draws a tag for an order, unless its caller has filled the field, or no tag is free.
+    /// Draws a tag for an order, unless its caller has filled the field, in any spelling, or no tag is free.
     pub(crate) fn draw(&self, order: &OrderRequest, is_free: impl Fn(Tag) -> bool) -> Option<Tag> {
-        let is_filled = order.extra(&self.field).is_some_and(|own| !own.trim().is_empty());
-        if is_filled || !self.is_sent() {
+        let form = order.form();
+        let mut its = form.iter().filter(|(name, _)| name.trim().eq_ignore_ascii_case(&self.field));
+        if its.any(|(_, own)| !own.trim().is_empty()) || !self.is_sent() {
             return None;
         }
         let mut drawn = std::iter::repeat_with(|| Tag::from_draw((self.draw)())).take(DRAWS);
@@ -111,6 +112,15 @@ mod tests {
         let tag = OrderTag::field("remarks");
         assert!(tag.draw(&order(""), |_| true).is_some() && tag.draw(&order(" "), |_| true).is_some());
         assert_eq!(tag.draw(&order("mine"), |_| true), None);
+        // The same field in two spellings, of which one is blank.
+        let own = order(" ").form().with("remarks", "mine");
+        let own = OrderRequest::from_fields(own.iter()).unwrap();
+        assert_eq!(tag.draw(&own, |_| true), None);
+        assert_eq!(
+            OrderTag::field("qty").draw(&order(""), |_| true),
+            None,
+            "it would take the quantity's place"
+        );
     }
 
     #[test]
