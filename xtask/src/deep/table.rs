@@ -67,6 +67,15 @@ pub(super) const TABLE: &[Deep] = &[
              --seeds 0..16000 --floor 16000,300000 --rivals-every 0",
         ),
     ),
+    // Strangers trade in the account, too, in half of the seeds.
+    Deep::new(
+        "tags",
+        "orders with tags in a shared account",
+        5,
+        Simulation(
+            "orders --shared --axes remarks,placed-refusals,repeats --seeds 0..2000 --floor 2000,30000 --rivals-every 0",
+        ),
+    ),
     Deep::new("planted", "planted bugs", 30, Planted),
     Deep::new("costs", "instructions and allocations", 15, Costs),
     // Its floor is the target only in an optimised build.
