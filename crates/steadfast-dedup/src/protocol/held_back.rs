@@ -58,12 +58,17 @@ impl OrderProtocol {
     /// Judges a listed order without an owner that equals an intent's order.
     pub(crate) fn surplus(&self, outlook: Outlook, key: &Key, number: IntentNo, fresh: &Fresh) -> Surplus {
         if self.settings.list_shows != ListShows::Everything
-            || self.settings.account_mode != AccountMode::Exclusive
+            || !self.counts_as_ours(number, fresh)
             || !self.intents.get(&number).is_some_and(is_unlikely_owner)
         {
             return Surplus::Certain;
         }
         self.beside_unconfirmed(outlook, key, fresh)
+    }
+
+    /// True if a listed order counts as ours: others trade in a shared account, and only its tag tells there.
+    fn counts_as_ours(&self, number: IntentNo, fresh: &Fresh) -> bool {
+        self.settings.account_mode != AccountMode::Shared || self.owner_by_tag(fresh) == Some(number)
     }
 
     /// Judges one that may be an intent's in another form.

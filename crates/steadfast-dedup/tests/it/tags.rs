@@ -8,7 +8,7 @@ use steadfast_spec::Tag;
 use tokio::time::sleep;
 
 use crate::{
-    gateway::{Place, ack, documented, gw504},
+    gateway::{Place, Reply, ack, documented, gw504},
     rig::{ORDER, Rig, Told, order},
 };
 
@@ -352,6 +352,19 @@ async fn two_exact_orders_with_one_tag_are_a_certain_duplicate() {
         assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o2".into()));
         assert_eq!(rig.flagged(), ["o3"], "{mode:?}");
     }
+}
+
+/// Its answer named another order, which no list shows.
+#[tokio::test(start_paused = true)]
+async fn an_order_with_its_own_tag_is_not_one_too_many() {
+    let rig = shared();
+    acknowledged(&rig, "first", |_| {}).await;
+    rig.gateway.will([ack().reply(Reply::AckId("o9")), gw504().placed()]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Placed("o9".into()));
+    assert_eq!(rig.place("b", &order(3)).await, Told::Recovered("o3".into()));
+    assert!(rig.flagged().is_empty(), "{:?}", rig.flagged());
+    sleep(s(60)).await;
+    assert!(rig.flagged().is_empty(), "{:?}", rig.flagged());
 }
 
 #[tokio::test(start_paused = true)]
