@@ -17,6 +17,7 @@ use crate::{
     },
     tracker::{
         account::Account,
+        halt::HaltEpoch,
         order_tracker::OrderTracker,
         poller::{Template, starter},
         recovery::Recover,
@@ -35,6 +36,13 @@ pub struct Dedup<S> {
 impl<S> Dedup<S> {
     pub(crate) fn new(inner: S, tracker: OrderTracker, list_route: Option<Arc<Route>>) -> Self {
         Self { inner, tracker, list_route }
+    }
+
+    /// True if a call repeats, under its name, an order that may have left.
+    fn joins<B>(&self, request: &Request<B>) -> bool {
+        let call = Call::of(request.extensions());
+        let account = || self.tracker.known_account(call.account());
+        call.intent().is_some_and(|name| account().is_some_and(|account| account.has_sent(name)))
     }
 }
 
@@ -90,8 +98,11 @@ where
         if !self.tracker.is_guarded() {
             return ResponseFuture::withheld(Failure::refused(OrderRefused::SendGuardMissing).into());
         }
-        let Some(epoch) = self.tracker.epoch() else {
-            return ResponseFuture::withheld(Failure::refused(OrderRefused::Halted).into());
+        let epoch = match self.tracker.epoch() {
+            Some(epoch) => epoch,
+            // It is told what became of the order that left before the halt. Nothing leaves for it.
+            None if self.joins(&request) => HaltEpoch::HALTED,
+            None => return ResponseFuture::withheld(Failure::refused(OrderRefused::Halted).into()),
         };
         let ticket = Ticket::for_order(self.tracker.account(Call::of(request.extensions()).account()), epoch);
         let list_route = self.list_route.clone();

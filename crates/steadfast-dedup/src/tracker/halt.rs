@@ -12,6 +12,11 @@ pub(crate) struct Halt(AtomicU64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HaltEpoch(u64);
 
+impl HaltEpoch {
+    /// Of calls that are made during a halt. It is odd, so that nothing leaves in it.
+    pub(crate) const HALTED: Self = Self(u64::MAX);
+}
+
 impl Halt {
     pub(crate) fn halt(&self) {
         self.turn(|turns| turns.is_multiple_of(2));
@@ -55,5 +60,6 @@ mod tests {
         halt.resume();
         let after = halt.epoch().unwrap();
         assert!(!halt.permits(before) && halt.permits(after));
+        assert!(!halt.permits(HaltEpoch::HALTED));
     }
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body::Body;
 use http_body_util::{BodyExt, Full};
-use steadfast_call::{BoxError, Call, Failure, Fate, Route, find_cause};
+use steadfast_call::{BoxError, Call, Failure, Fate, Route, ext::IntentId, find_cause};
 use steadfast_dedup::{DedupLayer, GuardedBody, OrderRefused, OrderTracker, SendGuardLayer};
 use steadfast_spec::Endpoint;
 use tokio::time::sleep;
@@ -114,6 +114,21 @@ async fn what_is_in_doubt_is_found_while_halted() {
     sleep(s(1)).await;
     rig.tracker.halt();
     assert_eq!(a.await.unwrap(), Told::Recovered("o1".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_halted_a_repeat_is_told_what_became_of_its_order() {
+    let rig = Rig::new();
+    let named = |name: &'static str| {
+        let mut request = rig.request("a", ORDER);
+        Call::of_mut(request.extensions_mut()).set_intent(IntentId::new(name));
+        request
+    };
+    assert_eq!(rig.send(named("n")).await, Told::Placed("o1".into()));
+    rig.tracker.halt();
+    assert_eq!(rig.send(named("n")).await, Told::Attached("o1".into()));
+    assert_eq!(rig.send(named("m")).await, halted());
+    assert_eq!(rig.gateway.posts(), 1);
 }
 
 /// A request that a layer above has marked with this endpoint.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use steadfast_call::ext;
 use steadfast_spec::OrderRecord;
 
 use super::Account;
@@ -9,6 +10,7 @@ use crate::{
     numbers::{IntentNo, Session, TradingDay},
     protocol::{
         event::Event,
+        resolution::Verdict,
         ruling::{InvalidRuling, Ruling},
         tally::Tally,
         trace::Step,
@@ -22,6 +24,21 @@ impl Account {
 
     pub(crate) fn trace(&self) -> Vec<Step> {
         self.shared.look(|state| state.protocol.steps().to_vec())
+    }
+
+    /// Returns what is known of the order of a name.
+    pub(crate) fn verdict_of(&self, name: &ext::IntentId) -> Option<Verdict> {
+        self.shared.look(|state| {
+            let (intent, _) = state.protocol.named(name)?;
+            Some(state.protocol.verdict(intent))
+        })
+    }
+
+    /// True if an order of this name may have left.
+    pub(crate) fn has_sent(&self, name: &ext::IntentId) -> bool {
+        self.shared.look(|state| {
+            state.protocol.named(name).is_some_and(|(intent, _)| state.protocol.is_sent(intent))
+        })
     }
 
     pub(crate) fn rule(self: &Arc<Self>, intent: IntentNo, ruling: Ruling) -> Result<(), InvalidRuling> {

@@ -8,6 +8,7 @@ use super::{OrderTracker, WeakOrderTracker};
 use crate::{
     numbers::IntentNo,
     protocol::{
+        resolution::Verdict,
         ruling::{InvalidRuling, Ruling},
         tally::Tally,
         trace::Step,
@@ -24,6 +25,23 @@ impl OrderTracker {
             sum.add(&account.tally());
         }
         sum
+    }
+
+    /// Returns what is known of the order that a caller gave this name, in the first account that has one.
+    ///
+    /// `None` if there is none: it was not asked for today, or was refused, so that its name is free.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use steadfast_call::ext::IntentId;
+    /// use steadfast_dedup::OrderTracker;
+    ///
+    /// assert_eq!(OrderTracker::default().verdict_of(&IntentId::new("k7")), None);
+    /// ```
+    #[must_use]
+    pub fn verdict_of(&self, name: &ext::IntentId) -> Option<Verdict> {
+        self.accounts().iter().find_map(|account| account.verdict_of(name))
     }
 
     /// Rules on an order that ended as [`Unresolved`](crate::Unresolved).
