@@ -19,7 +19,7 @@ use tokio::{
 };
 
 use crate::{
-    front::{Framing, Head, Refusal},
+    front::{Framing, HEAD_LIMIT, Head, Refusal},
     orders::Delivery,
 };
 
@@ -144,6 +144,20 @@ impl<I: AsyncRead + Unpin, T> Screened<I, T> {
         Poll::Ready(Ok(!space.filled().is_empty()))
     }
 
+    /// True if the caller has closed the connection, so that it hears nothing. HTTP does not look for that while a further
+    /// request waits.
+    fn is_left(&mut self, cx: &mut Context<'_>) -> bool {
+        while self.raw.len() < HEAD_LIMIT {
+            match self.poll_fill(cx) {
+                // HTTP would wait for bytes that are here already.
+                Poll::Ready(Ok(true)) => cx.waker().wake_by_ref(),
+                Poll::Ready(Ok(false) | Err(_)) => return true,
+                Poll::Pending => return false,
+            }
+        }
+        false
+    }
+
     /// Fails if a head has begun too long ago.
     fn poll_head_due(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         if !matches!(self.state, State::Head) || self.raw.is_empty() {
@@ -205,7 +219,10 @@ impl<I: AsyncRead + AsyncWrite + Unpin, T> AsyncWrite for Screened<I, T> {
         let flushed = Pin::new(&mut this.io).poll_flush(cx);
         ready!(this.hurry(cx, flushed))?;
         // All that was written has left: an order's answer with it.
-        if let Some(delivery) = this.talk.delivery.lock().take() {
+        let delivery = this.talk.delivery.lock().take();
+        if let Some(delivery) = delivery
+            && !this.is_left(cx)
+        {
             delivery.heard();
         }
         Poll::Ready(Ok(()))
