@@ -15,13 +15,13 @@ use tokio::{sync::Semaphore, time::Instant};
 
 use crate::{
     answer::{AnswerBody, Own, clean},
-    front::Admitted,
-    orders::{Conflict, Entry, Orders},
+    front::{Admitted, Scope},
+    orders::{Conflict, Entry, Orders, UNHEARD, found},
     screen::Talk,
 };
 
-/// The most requests at once, cancels apart.
-const IN_FLIGHT: usize = 512;
+/// The most requests at once that read, and the most of the others, cancels apart.
+const AT_ONCE: usize = 512;
 /// The longest answer to an order.
 const ORDER_ANSWER: usize = 64 * 1024;
 
@@ -30,12 +30,18 @@ pub(crate) struct Forward {
     pub(crate) client: Client,
     pub(crate) base: BaseUrl,
     pub(crate) orders: Arc<Orders>,
-    in_flight: Semaphore,
+    /// Apart from the others, so that no poll keeps an order out.
+    reads: Semaphore,
+    others: Semaphore,
+    began: Instant,
 }
 
 impl Forward {
     pub(crate) fn new(client: Client, base: BaseUrl, prefix: String) -> Self {
-        Self { client, base, orders: Orders::new(prefix), in_flight: Semaphore::new(IN_FLIGHT) }
+        let tracker = client.tracker().clone();
+        let orders = Orders::new(prefix, move |name| tracker.verdict_of(name));
+        let [reads, others] = [AT_ONCE; 2].map(Semaphore::new);
+        Self { client, base, orders, reads, others, began: Instant::now() }
     }
 
     /// Passes a request on, and returns the answer for its caller.
@@ -46,7 +52,11 @@ impl Forward {
         talk: Arc<Talk<Admitted>>,
     ) -> Response<AnswerBody> {
         let is_cancel = admitted.method == Method::DELETE;
-        let _place = match self.in_flight.try_acquire() {
+        let places = match Scope::needed(admitted.endpoint, &admitted.method) {
+            Scope::Read => &self.reads,
+            Scope::Trade => &self.others,
+        };
+        let _place = match places.try_acquire() {
             Ok(place) => Some(place),
             // A cancel must get out.
             Err(_) if is_cancel => None,
@@ -59,7 +69,7 @@ impl Forward {
                 return busy.retry_after(Duration::from_secs(1)).into_response();
             }
         };
-        let Ok(request) = self.request(&admitted, body.clone()) else {
+        let Some(request) = self.request(&admitted, body.clone()) else {
             return Own::new(StatusCode::BAD_REQUEST, "http_request_error", "path cannot be passed on")
                 .into_response();
         };
@@ -83,19 +93,19 @@ impl Forward {
         }
     }
 
-    fn request(&self, admitted: &Admitted, body: Bytes) -> Result<Request<Full<Bytes>>, http::Error> {
+    fn request(&self, admitted: &Admitted, body: Bytes) -> Option<Request<Full<Bytes>>> {
         let target = match &admitted.query {
             Some(query) => format!("{}?{query}", admitted.path),
             None => admitted.path.clone(),
         };
-        let uri = self.base.join(&target).unwrap_or_default();
-        let mut request =
-            Request::builder().method(admitted.method.clone()).uri(uri).body(Full::new(body))?;
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = admitted.method.clone();
+        *request.uri_mut() = self.base.join(&target).ok()?;
         *request.headers_mut() = admitted.headers.clone();
         if let Some(lane) = admitted.lane {
             Call::of_mut(request.extensions_mut()).set_lane(lane);
         }
-        Ok(request)
+        Some(request)
     }
 
     /// Places an order, and holds its answer until it is resolved.
@@ -108,7 +118,7 @@ impl Forward {
     ) -> Response<AnswerBody> {
         let form = match Form::parse(&body).ok().and_then(|form| OrderRequest::from_fields(form.iter()).ok())
         {
-            Some(order) => order.form().encode(),
+            Some(order) => canonical(&order),
             // The stack refuses it, and nothing leaves.
             None => String::from_utf8_lossy(&body).into_owned(),
         };
@@ -134,9 +144,7 @@ impl Forward {
             Err(error) => {
                 let in_doubt = error.outcome().is_unknown() || is_doubtful(error.kind());
                 if in_doubt {
-                    // It stands until its time is over, whether its caller hears of it or not.
-                    let candidates = error.unresolved().and_then(|it| it.candidates.first().cloned());
-                    entry.answered(candidates).told_in_doubt();
+                    entry.in_doubt();
                 } else {
                     entry.placed_nothing();
                 }
@@ -156,15 +164,10 @@ impl Forward {
             (None, Some(Outcome::Accepted { .. })) if placed.is_some() && parts.status == StatusCode::OK => {
                 Some(entry.answered(placed.map(|placed| placed.order_id)))
             }
-            (unresolved, outcome) => {
-                let accepted = match outcome {
-                    Some(Outcome::Accepted { order_id }) => order_id.as_deref().map(str::to_owned),
-                    _ => None,
-                };
+            (unresolved, _) => {
                 let why = unresolved.as_ref().map_or("answer proves nothing", |it| it.reason.as_str());
                 let details = format!("order is in doubt: {why}");
-                let named = unresolved.and_then(|it| it.answered.or(it.candidates.into_iter().next()));
-                entry.answered(accepted.or(named)).told_in_doubt();
+                entry.in_doubt();
                 return Own::in_doubt(&details).into_response();
             }
         };
@@ -174,16 +177,37 @@ impl Forward {
         Response::from_parts(parts, AnswerBody::Own { body: Full::new(body), then })
     }
 
-    /// Returns the order of an earlier process with this form that is in doubt still, with its id if that is known.
+    /// Returns the order with this form that an earlier process left in doubt, with its id if it was found: as long as
+    /// it is in doubt, or its caller may not have heard of it.
     fn left_in_doubt(&self, form: &str) -> Option<Option<String>> {
         let left = self.client.recovered().ok()?;
-        let equal = left.iter().filter(|left| left.order.form().encode() == form);
-        equal.into_iter().find_map(|left| match &left.verdict {
-            Verdict::Pending | Verdict::Resend => Some(None),
-            Verdict::Unresolved(unresolved) => Some(unresolved.candidates.first().cloned()),
-            _ => None,
+        let is_new = self.began.elapsed() < UNHEARD;
+        left.into_iter().filter(|left| canonical(&left.order) == form).find_map(|left| match left.verdict {
+            Verdict::Pending | Verdict::Resend | Verdict::Unresolved(_) => Some(None),
+            verdict => found(verdict).filter(|_| is_new).map(Some),
         })
     }
+}
+
+/// Returns the same text for all forms that ask for the same order: fields in one sequence, numbers in one spelling.
+fn canonical(order: &OrderRequest) -> String {
+    let form = order.form();
+    let number = |name: &str| match name {
+        "qty" => Some(order.qty()),
+        "limitPrice" => order.limit_price(),
+        "trigPrice" => order.trig_price(),
+        _ => None,
+    };
+    let mut fields: Vec<_> = form
+        .iter()
+        .map(|(name, text)| match number(name) {
+            Some(number) => (name, number.normalize().to_string()),
+            None => (name, text.to_owned()),
+        })
+        .collect();
+    fields.sort_unstable();
+    let fields = fields.into_iter();
+    fields.fold(Form::new(), |form, (name, text)| form.with(name.to_owned(), text)).encode()
 }
 
 /// A caller that waits for its order. If it goes away, the order is asked after, and never sent.
@@ -218,7 +242,7 @@ impl Drop for Waiting<'_> {
                 }
                 // It opened the name anew, so that the first call has sent nothing.
                 Err(error) if error.kind() == ErrorKind::Refused => entry.placed_nothing(),
-                Err(_) => drop(entry),
+                Err(_) => entry.in_doubt(),
             }
         });
     }
@@ -279,5 +303,67 @@ fn of_error(error: &Error, moves_money: bool) -> Own {
             }
             _ => unavailable(why),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use steadfast::{Access, call::Routes};
+
+    use super::*;
+    use crate::{
+        front::{Front, Hosts, Refusal, Tokens},
+        screen::{Admit, Screened},
+    };
+
+    const FORM: &str = "symId=S&qty=10&side=buy&type=limit&limitPrice=100&product=delivery&validity=day";
+
+    #[test]
+    fn equal_orders_have_one_text_however_they_are_written() {
+        let text = |form: &str| {
+            canonical(&OrderRequest::from_fields(Form::parse(form.as_bytes()).unwrap().iter()).unwrap())
+        };
+        for equal in [
+            FORM.to_owned(),
+            FORM.replace("qty=10", "qty=10.0"),
+            FORM.replace("limitPrice=100", "limitPrice=100.00"),
+            FORM.replace("limitPrice=100", "limitPrice=1e2"),
+            FORM.replace("symId=S&", "") + "&symId=%53",
+            FORM.to_owned() + "&trigPrice=",
+        ] {
+            assert_eq!(text(&equal), text(FORM), "{equal}");
+        }
+        assert_eq!(text(&format!("{FORM}&b=1&a=2")), text(&format!("{FORM}&a=2&b=1")));
+        for other in [FORM.replace("qty=10", "qty=11"), FORM.replace("=100", "=100.5"), format!("{FORM}&a=1")]
+        {
+            assert_ne!(text(&other), text(FORM), "{other}");
+        }
+    }
+
+    #[tokio::test]
+    async fn polls_keep_no_order_out() {
+        let base: BaseUrl = "http://127.0.0.1:9/v2".parse().unwrap();
+        let client = Client::builder(base.clone(), Access::token("key", "token").unwrap()).build().unwrap();
+        // No order leaves, and it is told so.
+        client.halt();
+        let forward = Forward::new(client, base, "p".to_owned());
+        let hosts = Hosts::of(["127.0.0.1:8080".parse().unwrap()]);
+        let tokens = Tokens::new("trade-0123456789abcdef").unwrap();
+        let front = Arc::new(Front::new(hosts, tokens, Routes::default()));
+        let why = async |line: &str| {
+            let head = format!(
+                "{line} HTTP/1.1\r\nHost: localhost:8080\r\nAuthorization: Bearer trade-0123456789abcdef\r\n\r\n"
+            );
+            let admitted = front.admit(head.as_bytes()).unwrap();
+            let admit: Admit<Admitted> = Arc::new(|_: &[u8]| Err(Refusal::Malformed));
+            let (_, talk) = Screened::new(tokio::io::empty(), admit);
+            let answer = forward.answer(admitted, FORM.into(), talk).await;
+            answer.headers()["proxy-status"].to_str().unwrap().to_owned()
+        };
+        forward.reads.close();
+        assert!(why("GET /v2/api/oms/orders").await.contains("too many requests"));
+        assert!(why("POST /v2/api/oms/place-order").await.contains("halted"));
+        forward.others.close();
+        assert!(why("POST /v2/api/oms/place-order").await.contains("too many requests"));
     }
 }

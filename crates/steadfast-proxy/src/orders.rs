@@ -2,22 +2,26 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    fmt,
     sync::Arc,
     time::Duration,
 };
 
 use parking_lot::Mutex;
-use steadfast::ext::IntentId;
+use steadfast::{dedup::Verdict, ext::IntentId};
 use tokio::time::Instant;
 
 /// How long an order whose answer its caller did not hear keeps an equal one without a name from being placed.
-const UNHEARD: Duration = Duration::from_secs(300);
+pub(crate) const UNHEARD: Duration = Duration::from_secs(300);
+
+/// Returns what is known of the order of a name.
+type Inquiry = Box<dyn Fn(&IntentId) -> Option<Verdict> + Send + Sync>;
 
 /// All orders that are not answered, or whose answer was not heard.
-#[derive(Debug)]
 pub(crate) struct Orders {
     /// Begins the names of orders without a name of their caller's.
     prefix: String,
+    inquire: Inquiry,
     state: Mutex<State>,
 }
 
@@ -34,9 +38,12 @@ struct State {
 #[derive(Debug)]
 struct Asked {
     number: u64,
+    name: IntentId,
     /// `None` while its caller waits.
     ended: Option<Instant>,
     order_id: Option<String>,
+    /// Its caller was told so, or has gone.
+    is_in_doubt: bool,
 }
 
 /// Why an order is not placed now.
@@ -49,8 +56,12 @@ pub(crate) enum Conflict {
 }
 
 impl Orders {
-    pub(crate) fn new(prefix: String) -> Arc<Self> {
-        Arc::new(Self { prefix, state: Mutex::default() })
+    /// Names orders by `prefix`. `inquire` returns what is known of the order of a name.
+    pub(crate) fn new(
+        prefix: String,
+        inquire: impl Fn(&IntentId) -> Option<Verdict> + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self { prefix, inquire: Box::new(inquire), state: Mutex::default() })
     }
 
     /// Enters an order by its form.
@@ -63,26 +74,25 @@ impl Orders {
         let mut state = self.state.lock();
         let now = Instant::now();
         let state = &mut *state;
+        if let Some(key) = &key
+            && !state.names.insert(key.clone())
+        {
+            return Err(Conflict::Running);
+        }
         if state.asked.len() > 1024 {
-            state.asked.retain(|_, asked| asked.iter().any(|one| one.stands(now)));
+            state.asked.retain(|_, asked| asked.iter().any(|one| one.stands(now, &self.inquire)));
         }
         let asked = state.asked.entry(form.clone()).or_default();
-        asked.retain(|one| one.stands(now));
-        match &key {
-            Some(key) if !state.names.insert(key.clone()) => return Err(Conflict::Running),
-            None if !is_new => {
-                if let Some(one) = asked.last() {
-                    return Err(Conflict::Equal(one.order_id.clone()));
-                }
-            }
-            _ => {}
+        asked.retain(|one| one.stands(now, &self.inquire));
+        if let (None, false, Some(one)) = (&key, is_new, asked.last()) {
+            return Err(Conflict::Equal(one.known_id(&self.inquire)));
         }
         let number = state.next;
         state.next += 1;
-        asked.push(Asked { number, ended: None, order_id: None });
-        let name = key.clone().unwrap_or_else(|| format!("{}-{number}", self.prefix));
+        let name = IntentId::new(key.clone().unwrap_or_else(|| format!("{}-{number}", self.prefix)));
+        asked.push(Asked { number, name: name.clone(), ended: None, order_id: None, is_in_doubt: false });
         let delivery = Delivery { orders: self.clone(), form, number, is_over: false };
-        Ok(Entry { name: IntentId::new(name), key, delivery })
+        Ok(Entry { name, key, delivery })
     }
 
     /// Returns the number of orders whose callers wait.
@@ -110,9 +120,38 @@ impl Orders {
     }
 }
 
+impl fmt::Debug for Orders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Orders").field("running", &self.running()).finish_non_exhaustive()
+    }
+}
+
 impl Asked {
-    fn stands(&self, now: Instant) -> bool {
+    fn stands(&self, now: Instant, inquire: &Inquiry) -> bool {
         self.ended.is_none_or(|ended| now.duration_since(ended) < UNHEARD)
+            || self.is_in_doubt && inquire(&self.name).is_some_and(|verdict| may_exist_unseen(&verdict))
+    }
+
+    /// Returns its id, if it is certain.
+    fn known_id(&self, inquire: &Inquiry) -> Option<String> {
+        if self.is_in_doubt { found(inquire(&self.name)?) } else { self.order_id.clone() }
+    }
+}
+
+/// True unless it is known what became of the order, or lists that would have shown it lack it.
+fn may_exist_unseen(verdict: &Verdict) -> bool {
+    match verdict {
+        Verdict::Pending | Verdict::Resend => true,
+        Verdict::Unresolved(unresolved) => !unresolved.reason.is_absence(),
+        _ => false,
+    }
+}
+
+/// Returns the id of an order that is known to exist. A candidate may be the order of another program.
+pub(crate) fn found(verdict: Verdict) -> Option<String> {
+    match verdict {
+        Verdict::Acknowledged { order_id } | Verdict::Recovered { order_id, .. } => Some(order_id),
+        _ => None,
     }
 }
 
@@ -136,7 +175,13 @@ impl Entry {
         delivery
     }
 
-    /// Ends the wait for an order that placed nothing, or whose caller would be told in doubt again.
+    /// Ends the wait for an order in doubt. It stands until its time is over, and beyond as long as it may exist unseen,
+    /// whether its caller hears of it or not.
+    pub(crate) fn in_doubt(self) {
+        self.delivery.orders.change(&self.delivery.form, self.delivery.number, |one| one.is_in_doubt = true);
+    }
+
+    /// Ends the wait for an order that placed nothing.
     pub(crate) fn placed_nothing(self) {
         self.answered(None).heard();
     }
@@ -169,11 +214,6 @@ impl Delivery {
         self.is_over = true;
         self.orders.forget(&self.form, self.number);
     }
-
-    /// The answer has left, but says that the order is in doubt, so that it still stands.
-    pub(crate) fn told_in_doubt(self) {
-        drop(self);
-    }
 }
 
 impl Drop for Delivery {
@@ -192,7 +232,7 @@ mod tests {
     use super::*;
 
     fn orders() -> Arc<Orders> {
-        Orders::new("p".to_owned())
+        Orders::new("p".to_owned(), |_| None)
     }
 
     fn enter(orders: &Arc<Orders>, key: Option<&str>, is_new: bool) -> Result<Entry, Conflict> {
@@ -223,6 +263,42 @@ mod tests {
         drop(enter(&orders, None, false).unwrap());
         assert_eq!(enter(&orders, None, false).unwrap_err(), Conflict::Equal(None), "its caller has gone");
         assert_eq!(orders.running(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_order_in_doubt_stands_as_long_as_it_may_exist_unseen() {
+        let verdict = Arc::new(Mutex::new(Some(Verdict::Pending)));
+        let known = verdict.clone();
+        let orders = Orders::new("p".to_owned(), move |name| {
+            assert_eq!(name.as_str(), "p-0");
+            known.lock().clone()
+        });
+        enter(&orders, None, false).unwrap().in_doubt();
+        tokio::time::advance(2 * UNHEARD).await;
+        assert_eq!(enter(&orders, None, false).unwrap_err(), Conflict::Equal(None));
+        *verdict.lock() = Some(Verdict::Recovered { order_id: "7".to_owned(), status: None });
+        assert!(enter(&orders, None, false).is_ok(), "it was found, and its time is over");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_order_in_doubt_is_told_by_its_id_once_it_is_found() {
+        let recovered = || Some(Verdict::Recovered { order_id: "7".to_owned(), status: None });
+        let orders = Orders::new("p".to_owned(), move |_| recovered());
+        let first = enter(&orders, None, false).unwrap();
+        assert_eq!(enter(&orders, None, false).unwrap_err(), Conflict::Equal(None), "its caller waits");
+        first.in_doubt();
+        assert_eq!(enter(&orders, None, false).unwrap_err(), Conflict::Equal(Some("7".to_owned())));
+    }
+
+    #[test]
+    fn nothing_is_kept_of_an_order_that_was_refused_for_its_name() {
+        let orders = orders();
+        let _first = enter(&orders, Some("k"), false).unwrap();
+        for _ in 0..3 {
+            let long = orders.enter("x".repeat(9), Some("k".to_owned()), false);
+            assert_eq!(long.unwrap_err(), Conflict::Running);
+        }
+        assert_eq!(orders.state.lock().asked.len(), 1);
     }
 
     #[tokio::test(start_paused = true)]

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use steadfast::dedup::{ResendPolicy, Settings};
+use steadfast::{
+    dedup::{ResendPolicy, Settings},
+    spec::{Form, OrderRequest},
+};
 use steadfast_sandbox::{Sandbox, SandboxBuilder};
 
 use crate::world::{FORM, World};
@@ -48,6 +51,9 @@ async fn an_equal_order_waits_for_the_first_unless_it_is_new() {
     }
     let equal = world.ask(&world.order(&[])).await;
     assert_eq!((equal.status, equal.header("verify")), (409, Some("/api/oms/orders")), "{equal:?}");
+    let respelled = FORM.replace("limitPrice=100", "limitPrice=100.00");
+    let respelled = world.request("POST /v2/api/oms/place-order HTTP/1.1", &[], &respelled);
+    assert_eq!(world.ask(&respelled).await.status, 409, "the same order in another spelling");
     let new = world.ask(&world.order(&["x-new-order: 1"])).await;
     assert_eq!(new.status, 200, "{new:?}");
     assert_eq!(first.answer().await.unwrap().status, 200);
@@ -65,6 +71,28 @@ async fn an_order_whose_caller_has_gone_is_not_placed_again() {
     drop(first);
     let id = world.sandbox.state().orders[0].order_id.clone();
     // Its caller asks again, as clients do after a timeout, until the sidecar knows its id.
+    let known = loop {
+        let again = world.ask(&world.order(&[])).await;
+        assert_eq!(again.status, 409, "{again:?}");
+        match again.header("x-steadfast-order-id") {
+            Some(known) => break known.to_owned(),
+            None => tokio::time::sleep(Duration::from_millis(50)).await,
+        }
+    };
+    assert_eq!((known, world.placed()), (id, 1));
+}
+
+#[tokio::test]
+async fn a_caller_that_left_has_heard_nothing_although_a_request_waited_behind_its_order() {
+    let world = World::new(lost()).await;
+    let mut first = world.connect().await;
+    let behind = world.request("GET /v2/api/oms/history HTTP/1.1", &[], "");
+    first.send(&[world.order(&[]), behind].concat()).await;
+    while world.placed() == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    drop(first);
+    let id = world.sandbox.state().orders[0].order_id.clone();
     let known = loop {
         let again = world.ask(&world.order(&[])).await;
         assert_eq!(again.status, 409, "{again:?}");
@@ -109,6 +137,37 @@ async fn an_order_in_doubt_for_good_must_not_be_sent_again() {
     let again = world.ask(&world.order(&[])).await;
     assert_eq!(again.status, 409, "{again:?}");
     assert_eq!(world.placed(), 0);
+}
+
+#[tokio::test]
+async fn an_order_that_may_be_another_ones_is_not_named() {
+    let script = "[[fault]]\nname = 'placement.504-not-applied'\nnth = 1";
+    let world = World::with(Sandbox::builder().script(script).unwrap(), hasty()).await;
+    let mut first = world.connect().await;
+    first.send(&world.order(&[])).await;
+    while world.client.in_doubt() == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    // A person places a similar order by hand.
+    let form = FORM.replace("qty=10", "qty=11");
+    let similar = OrderRequest::from_fields(Form::parse(form.as_bytes()).unwrap().iter()).unwrap();
+    world.sandbox.place_foreign(&similar);
+    let answer = first.answer().await.unwrap();
+    assert!(answer.status == 504 && answer.head.contains("near_match"), "{answer:?}");
+    let again = world.ask(&world.order(&[])).await;
+    assert_eq!((again.status, again.header("x-steadfast-order-id")), (409, None), "{again:?}");
+}
+
+#[tokio::test]
+async fn a_repeat_by_name_is_told_of_its_order_during_a_halt() {
+    let world = World::new(Sandbox::builder()).await;
+    assert_eq!(world.ask(&world.order(&["Idempotency-Key: k1"])).await.status, 200);
+    let id = world.sandbox.state().orders[0].order_id.clone();
+    world.client.halt();
+    let again = world.ask(&world.order(&["Idempotency-Key: k1"])).await;
+    assert!(again.status == 200 && again.body.contains(&id), "{again:?}");
+    assert_eq!(world.ask(&world.order(&["Idempotency-Key: k2"])).await.status, 503);
+    assert_eq!(world.placed(), 1);
 }
 
 #[tokio::test]
