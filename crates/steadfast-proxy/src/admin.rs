@@ -20,6 +20,17 @@ pub(crate) enum Task {
     Resume,
 }
 
+impl Task {
+    /// Returns what its caller's token has to allow; `None` if it needs none.
+    pub(crate) fn needed(self) -> Option<Scope> {
+        match self {
+            Self::Live | Self::Ready => None,
+            Self::Metrics => Some(Scope::Read),
+            Self::Halt | Self::Resume => Some(Scope::Trade),
+        }
+    }
+}
+
 /// Decides about a call from its head.
 pub(crate) fn admit(front: &Front, head: &[u8]) -> Result<(Task, Framing), Refusal> {
     let head = Head::parse(head)?;
@@ -40,8 +51,7 @@ pub(crate) fn admit(front: &Front, head: &[u8]) -> Result<(Task, Framing), Refus
     // A stranger is not told which calls there are.
     let granted = front.token(&head)?;
     let task = task?;
-    let needed = if task == Task::Metrics { Scope::Read } else { Scope::Trade };
-    if granted < needed {
+    if task.needed().is_some_and(|needed| granted < needed) {
         return Err(Refusal::Scope);
     }
     if head.method() == Method::POST && framing != Framing::Length(0) {
@@ -65,6 +75,10 @@ pub(crate) fn answer(proxy: &Proxy, task: Task) -> Response<AnswerBody> {
         Task::Resume if !proxy.is_running() => text(StatusCode::SERVICE_UNAVAILABLE, "ending\n"),
         Task::Resume => {
             client.resume();
+            // It was told so just now.
+            if !proxy.is_running() {
+                client.halt();
+            }
             text(StatusCode::OK, "trading\n")
         }
     }

@@ -56,3 +56,4 @@ mod screen;
 mod server;
 
 pub use crate::server::Proxy;
+mod strangers;

@@ -11,7 +11,7 @@ use steadfast::{BaseUrl, Client, call::Routes, spec::Paths};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
     task::JoinSet,
     time::timeout,
 };
@@ -22,10 +22,13 @@ use crate::{
     forward::Forward,
     front::{Admitted, Front, Hosts, Refusal, Tokens},
     screen::{Admit, Screened, Talk},
+    strangers::{Stranger, Strangers},
 };
 
 /// The most connections of a listener. Later ones wait in its backlog.
 const CONNECTIONS: usize = 1_000;
+/// The most of them whose callers have not shown a token yet.
+const STRANGERS: usize = 200;
 /// How long a connection may be idle, or a request take to be read by HTTP.
 const IDLE: Duration = Duration::from_secs(75);
 /// How long a body may take.
@@ -95,15 +98,24 @@ impl Proxy {
     /// Dropping the future drops all connections. Orders on their way are still looked for, and never sent again.
     pub async fn serve(&self, listener: TcpListener, shutdown: impl Future<Output = ()>) -> io::Result<()> {
         let bound = listener.local_addr()?;
-        listen(listener, shutdown, |stream, stop| {
+        let mut search = JoinSet::new();
+        let client = self.forward.client.clone();
+        // By itself the search for orders of earlier processes would begin with the next order, and an equal one has to
+        // wait for its end.
+        search.spawn(async move {
+            if let Err(error) = client.recover().await {
+                tracing::debug!(%error, "no search for orders of earlier processes");
+            }
+        });
+        listen(listener, shutdown, |stream, stop, caller| {
             let (proxy, local) = (self.clone(), stream.local_addr().unwrap_or(bound));
             let hosts = Hosts::of([bound, local]);
             let front = Front::new(hosts, self.tokens.clone(), self.routes.clone());
             let admit: Admit<Admitted> = Arc::new(move |head| {
-                front.admit(head).map(|admitted| {
-                    let framing = admitted.framing;
-                    (admitted, framing)
-                })
+                let admitted = front.admit(head)?;
+                caller.know();
+                let framing = admitted.framing;
+                Ok((admitted, framing))
             });
             async move {
                 converse(stream, admit, stop, move |request, verdict, talk| {
@@ -128,10 +140,16 @@ impl Proxy {
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<()> {
         let bound = listener.local_addr()?;
-        listen(listener, shutdown, |stream, stop| {
+        listen(listener, shutdown, |stream, stop, caller| {
             let (proxy, local) = (self.clone(), stream.local_addr().unwrap_or(bound));
             let front = Front::new(Hosts::of([bound, local]), self.tokens.clone(), self.routes.clone());
-            let admit: Admit<admin::Task> = Arc::new(move |head| admin::admit(&front, head));
+            let admit: Admit<admin::Task> = Arc::new(move |head| {
+                let (task, framing) = admin::admit(&front, head)?;
+                if task.needed().is_some() {
+                    caller.know();
+                }
+                Ok((task, framing))
+            });
             async move {
                 converse(stream, admit, stop, move |_, verdict: Result<admin::Task, Refusal>, _| {
                     let answer = match verdict {
@@ -227,46 +245,65 @@ where
 
 async fn listen<C, F>(listener: TcpListener, shutdown: impl Future<Output = ()>, serve: C) -> io::Result<()>
 where
-    C: Fn(TcpStream, watch::Receiver<()>) -> F,
+    C: Fn(TcpStream, watch::Receiver<()>, Arc<Stranger>) -> F,
     F: Future<Output = ()> + Send + 'static,
 {
     let (running, stop) = watch::channel(());
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let (places, strangers) = (Arc::new(Semaphore::new(CONNECTIONS)), Strangers::new(STRANGERS));
     // Dropping this future drops every connection.
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
     loop {
         while connections.try_join_next().is_some() {}
-        let accepted = async {
-            let place = places.clone().acquire_owned().await;
-            (place, accept(&listener).await)
-        };
-        let (place, (stream, _)) = tokio::select! {
+        let accepted = async { (place(&places, &strangers).await, accept(&listener).await) };
+        let (place, accepted) = tokio::select! {
             biased;
-            () = &mut shutdown => break,
-            (place, accepted) = accepted => (place, accepted?),
+            () = &mut shutdown => break Ok(()),
+            accepted = accepted => accepted,
         };
-        let connection = serve(stream, stop.clone());
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => break Err(error),
+        };
+        let caller = strangers.enter();
+        let connection = serve(stream, stop.clone(), caller.clone());
         connections.spawn(async move {
-            connection.await;
+            tokio::select! {
+                biased;
+                () = caller.dismissed() => {}
+                () = connection => {}
+            }
             drop(place);
         });
     }
     drop(listener);
     running.send_replace(());
     while connections.join_next().await.is_some() {}
-    Ok(())
+    ended
+}
+
+/// Waits for a place. A stranger has to make room if there is none.
+async fn place(places: &Arc<Semaphore>, strangers: &Strangers) -> Option<OwnedSemaphorePermit> {
+    if let Ok(place) = places.clone().try_acquire_owned() {
+        return Some(place);
+    }
+    loop {
+        strangers.dismiss();
+        // One that has become known meanwhile stays.
+        if let Ok(place) = timeout(Duration::from_millis(10), places.clone().acquire_owned()).await {
+            return place.ok();
+        }
+    }
 }
 
 async fn accept(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
-    loop {
+    let ended = loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
                 // This only makes answers faster, and may fail if the client is gone already.
                 let _ = stream.set_nodelay(true);
                 return Ok((stream, peer));
             }
-            // The client gave up, or descriptors are short for a moment.
             Err(error) if is_passing(&error) => {
                 tracing::warn!(%error, "connection not accepted");
                 tokio::time::sleep(Duration::from_millis(10)).await;
@@ -277,19 +314,30 @@ async fn accept(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
 }
 
 fn is_passing(error: &io::Error) -> bool {
-    const EMFILE: i32 = 24;
-    const ENFILE: i32 = 23;
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::Interrupted
-    ) || matches!(error.raw_os_error(), Some(EMFILE | ENFILE))
+    error.kind() != io::ErrorKind::InvalidInput
 }
 
 /// Makes an answer in plain text.
 pub(crate) fn text(status: StatusCode, text: impl Into<Bytes>) -> Response<AnswerBody> {
     let mut response = Response::new(AnswerBody::own(text));
+/// True unless the listener itself is of no use. A caller may have given up, its network may be down, and descriptors or
+/// memory may be short for a moment.
     *response.status_mut() = status;
     let plain = http::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(http::header::CONTENT_TYPE, plain);
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shortage_or_a_lost_caller_does_not_end_the_listener() {
+        // Linux: EPERM, ENOMEM, ENFILE, EMFILE, EPROTO, ENETDOWN, ECONNABORTED, ENOBUFS, EHOSTUNREACH.
+        for passing in [1, 12, 23, 24, 71, 100, 103, 105, 113] {
+            assert!(is_passing(&io::Error::from_raw_os_error(passing)), "{passing}");
+        }
+        assert!(!is_passing(&io::Error::from_raw_os_error(22)), "it does not listen");
+    }
 }
