@@ -29,6 +29,7 @@ use steadfast::{
     spec::Endpoint,
 };
 
+pub(crate) use self::head::BODY_LIMIT;
 pub use self::{
     caller::{Hosts, InvalidToken, Scope, Tokens},
     head::{Framing, HEAD_LIMIT, Head},
@@ -95,10 +96,16 @@ impl Front {
         let path = target::below_base(path)?;
         let route = self.routes.find(head.method(), path);
         let endpoint = route.and_then(|route| route.endpoint);
-        if granted < Scope::needed(endpoint, head.method()) {
+        let needed = Scope::needed(endpoint, head.method());
+        if granted < needed {
             return Err(Refusal::Scope);
         }
         let steering = fields::steering(&head)?;
+        // Its caller would rely on it, and repeat what is done twice.
+        let is_repeatable = needed == Scope::Read || head.method() == Method::DELETE;
+        if steering.key.is_some() && endpoint != Some(Endpoint::PlaceOrder) && !is_repeatable {
+            return Err(Refusal::KeyElsewhere);
+        }
         let lane = match steering.lane {
             // A poll that is called critical would hold up cancels.
             Some(lane) if head.method() == Method::GET => Some(lane.max(Lane::Normal)),

@@ -32,12 +32,6 @@ impl Hosts {
         Self(hosts.into())
     }
 
-    /// Allows calls over a Unix socket, which name `localhost`.
-    #[must_use]
-    pub fn local() -> Self {
-        Self(Arc::new(["localhost".to_owned()]))
-    }
-
     pub(super) fn check(&self, head: &Head<'_>) -> Result<(), Refusal> {
         let host = head.one("host")?.ok_or(Refusal::Host)?;
         let known = self.0.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(host));
@@ -76,7 +70,7 @@ impl Scope {
 /// The local tokens by which callers are known.
 #[derive(Clone)]
 pub struct Tokens {
-    trade: Option<Arc<SecretString>>,
+    trade: Arc<SecretString>,
     read: Option<Arc<SecretString>>,
 }
 
@@ -90,7 +84,7 @@ impl Tokens {
     ///
     /// [`InvalidToken`] if it is shorter than 16 characters, or has others than letters, digits, `-` and `_`.
     pub fn new(trade: impl Into<SecretString>) -> Result<Self, InvalidToken> {
-        Ok(Self { trade: Some(checked(trade.into())?), read: None })
+        Ok(Self { trade: checked(trade.into())?, read: None })
     }
 
     /// Knows also those with this token, who may only read.
@@ -102,21 +96,12 @@ impl Tokens {
         Ok(Self { read: Some(checked(read.into())?), ..self })
     }
 
-    /// Lets every caller trade, because the listener has made sure who it is: a Unix socket that only its owner can
-    /// reach.
-    #[must_use]
-    pub fn not_needed() -> Self {
-        Self { trade: None, read: None }
-    }
-
     pub(super) fn scope_of(&self, head: &Head<'_>) -> Result<Scope, Refusal> {
-        let given = head.one("authorization")?;
-        let Some(trade) = &self.trade else { return Ok(Scope::Trade) };
-        let given = given.and_then(credentials).ok_or(Refusal::Token)?;
+        let given = head.one("authorization")?.and_then(credentials).ok_or(Refusal::Token)?;
         // A client that insists on the service's own form puts its API key before a colon.
         let given = given.rsplit(|&byte| byte == b':').next().unwrap_or(given);
         let is = |token: &SecretString| token.expose_secret().as_bytes().ct_eq(given);
-        let (trades, reads) = (is(trade), self.read.as_ref().map(|read| is(read)));
+        let (trades, reads) = (is(&self.trade), self.read.as_ref().map(|read| is(read)));
         if trades.into() {
             Ok(Scope::Trade)
         } else if reads.is_some_and(Into::into) {

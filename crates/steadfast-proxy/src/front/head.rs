@@ -8,8 +8,9 @@ pub const HEAD_LIMIT: usize = 16 * 1024;
 const TARGET_LIMIT: usize = 4 * 1024;
 /// The most header lines.
 const MOST_LINES: usize = 64;
-/// The longest body of a request, in bytes. An order has a few hundred, a basket some thousands.
-const BODY_LIMIT: u64 = 256 * 1024;
+/// The longest body of a request, in bytes; chunks count as what they hold. An order has a few hundred, a basket some
+/// thousands.
+pub(crate) const BODY_LIMIT: usize = 256 * 1024;
 
 /// Where a request's body ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +120,7 @@ impl<'a> Head<'a> {
         match framing {
             Framing::Length(0) => Ok(framing),
             _ if self.method == Method::GET || self.method == Method::DELETE => Err(Refusal::UnexpectedBody),
-            Framing::Length(length) if length > BODY_LIMIT => Err(Refusal::BodyTooLong),
+            Framing::Length(length) if length > BODY_LIMIT as u64 => Err(Refusal::BodyTooLong),
             _ => Ok(framing),
         }
     }

@@ -51,6 +51,8 @@ pub enum Refusal {
     Lane,
     /// `Idempotency-Key` is not 1 to 128 visible characters.
     Key,
+    /// `Idempotency-Key` stands at a request that may act and is no order of place-order.
+    KeyElsewhere,
     /// `x-new-order` is not `1`.
     NewOrder,
 }
@@ -79,6 +81,7 @@ impl Refusal {
             | Self::Dropped
             | Self::Lane
             | Self::Key
+            | Self::KeyElsewhere
             | Self::NewOrder => StatusCode::BAD_REQUEST,
         }
     }
@@ -123,6 +126,7 @@ impl Refusal {
             Self::Encoded => "body is compressed",
             Self::Lane => "x-lane is none of critical, trading, normal and bulk",
             Self::Key => "idempotency-key is not 1 to 128 visible characters",
+            Self::KeyElsewhere => "idempotency-key is kept for place-order only",
             Self::NewOrder => "x-new-order is not 1",
         }
     }

@@ -18,9 +18,13 @@ pub(super) fn split(target: &str) -> Result<(&str, Option<&str>), Refusal> {
 /// Returns the path below the base address.
 pub(super) fn below_base(path: &str) -> Result<&str, Refusal> {
     let below = path.strip_prefix(BASE).filter(|rest| rest.starts_with('/')).ok_or(Refusal::OutsideBase)?;
+    let first = below.split('/').nth(1).unwrap_or_default();
+    // No path of the service has an escape here, and a lenient one would read a login in it.
+    if first.contains('%') {
+        return Err(Refusal::Path);
+    }
     // In any case of letters: a lenient service might take it.
-    let is_login = below.split('/').nth(1).is_some_and(|first| first.eq_ignore_ascii_case("api-gw"));
-    if is_login { Err(Refusal::Login) } else { Ok(below) }
+    if first.eq_ignore_ascii_case("api-gw") { Err(Refusal::Login) } else { Ok(below) }
 }
 
 fn has_one_reading(path: &str) -> bool {

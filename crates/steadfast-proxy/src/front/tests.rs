@@ -329,6 +329,9 @@ fn a_path_has_one_spelling_or_is_refused() {
     {
         assert_eq!(admit(&format!("POST {path} HTTP/1.1"), &[]).unwrap_err(), Refusal::Login, "{path}");
     }
+    for path in ["/v2/%61pi-gw/oauth/authorize", "/v2/api%2Dgw/x"] {
+        assert_eq!(admit(&format!("GET {path} HTTP/1.1"), &[]).unwrap_err(), Refusal::Path, "{path}");
+    }
     for path in [
         "/v2/api/mkt-data/scrips/symbol-store/NSE%20EQ",
         "/v2/api/oms/orders?a=%2F..&b=c+d",
@@ -390,6 +393,18 @@ fn headers_steer_the_proxy_or_are_refused() {
         (&["Content-Type: a/b", "Content-Type: c/d"], Refusal::Repeated),
     ] {
         assert_eq!(admit(ORDER, lines).unwrap_err(), refusal, "{lines:?}");
+    }
+    // A caller that repeats a request by its name must not be left alone with it.
+    for line in
+        ["PUT /v2/api/oms/modify-order", "POST /v2/api/oms/place-order/bo", "POST /v2/api/never/heard/of"]
+    {
+        let kept = admit(&format!("{line} HTTP/1.1"), &["Idempotency-Key: k"]);
+        assert_eq!(kept.unwrap_err(), Refusal::KeyElsewhere, "{line}");
+    }
+    for line in
+        ["GET /v2/api/oms/orders", "DELETE /v2/api/oms/cancel-order?orderId=1", "POST /v2/api/oms/margin"]
+    {
+        assert!(admit(&format!("{line} HTTP/1.1"), &["Idempotency-Key: k"]).is_ok(), "{line}");
     }
     let long = format!("Idempotency-Key: {}", "k".repeat(129));
     assert_eq!(admit(ORDER, &[&long]).unwrap_err(), Refusal::Key);
@@ -461,6 +476,7 @@ fn every_refusal_has_a_status_and_words_of_its_own() {
         Encoded,
         Lane,
         Key,
+        KeyElsewhere,
         NewOrder,
     ];
     let mut words = std::collections::HashSet::new();
