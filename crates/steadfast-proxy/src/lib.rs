@@ -10,10 +10,12 @@
 //! 1. An order's answer is held until it is resolved, or its deadline ends. If its outcome stays unknown, the answer is
 //!    504 with `retry-safe: false` and `verify: /api/oms/orders`.
 //! 2. `Idempotency-Key` is the order's name. An order of a name that is on its way is answered with 409, another order
-//!    with 422, and the same one later with the first one's outcome.
+//!    with 422, and the same one later with the first one's outcome, also during a halt. At another request that may act
+//!    it is refused.
 //! 3. A form without a name that equals one without an end, or one whose answer its caller did not hear in the last five
-//!    minutes, is answered with 409, and the order's id in `x-steadfast-order-id` if it is known. `x-new-order: 1` places
-//!    it all the same. "Heard" means handed to the kernel on a connection that was open.
+//!    minutes, is answered with 409, and the order's id in `x-steadfast-order-id` if it is certain. Forms are equal
+//!    whatever the sequence of their fields and the spelling of their numbers. `x-new-order: 1` places it all the same.
+//!    "Heard" means handed to the kernel on a connection that was open.
 //! 4. A cancel or a change in doubt is decided by the list, as by the typed client.
 //!
 //! `x-lane` (`critical`, `trading`, `normal`, `bulk`) sets a request's lane; a GET is at most normal. The sidecar's own
@@ -22,8 +24,9 @@
 //!
 //! # What it does not do yet
 //!
-//! It listens on TCP only, and has no dashboard, no reload and no OpenAPI page. It answers no login. A form without a
-//! name that was placed before a restart, and is not in doubt, may be placed again: give names.
+//! It listens on TCP only, and has no dashboard, no reload and no OpenAPI page. It answers no login. An order without a
+//! name whose answer was on its way when the process ended may be placed again: give names. After a restart, orders in
+//! doubt are looked for at once.
 //!
 //! # Example
 //!
@@ -54,6 +57,6 @@ pub mod front;
 mod orders;
 mod screen;
 mod server;
+mod strangers;
 
 pub use crate::server::Proxy;
-mod strangers;

@@ -3,7 +3,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -20,7 +20,7 @@ use crate::{
     admin,
     answer::{AnswerBody, Own},
     forward::Forward,
-    front::{Admitted, Front, Hosts, Refusal, Tokens},
+    front::{Admitted, BODY_LIMIT, Framing, Front, Hosts, Refusal, Tokens},
     screen::{Admit, Screened, Talk},
     strangers::{Stranger, Strangers},
 };
@@ -33,8 +33,6 @@ const STRANGERS: usize = 200;
 const IDLE: Duration = Duration::from_secs(75);
 /// How long a body may take.
 const BODY_PATIENCE: Duration = Duration::from_secs(10);
-/// The longest body, chunks counted by what they hold.
-const BODY_LIMIT: usize = 256 * 1024;
 
 /// A sidecar: the service's own paths on a local address, with the stack behind them.
 ///
@@ -174,7 +172,21 @@ impl Proxy {
             Ok(admitted) => admitted,
             Err(refusal) => return Own::refusal(refusal).into_response(),
         };
-        let is_chunked = admitted.framing == crate::front::Framing::Chunked;
+        let id = admitted.request_id.as_deref().and_then(|id| HeaderValue::from_str(id).ok());
+        let mut answer = self.admitted(request, admitted, talk).await;
+        if let Some(id) = id {
+            answer.headers_mut().insert("x-request-id", id);
+        }
+        answer
+    }
+
+    async fn admitted(
+        &self,
+        request: Request<Incoming>,
+        admitted: Admitted,
+        talk: Arc<Talk<Admitted>>,
+    ) -> Response<AnswerBody> {
+        let is_chunked = admitted.framing == Framing::Chunked;
         let own =
             |status, details| Own::new(status, "http_request_error", details).with("connection", "close");
         let body = match timeout(BODY_PATIENCE, Limited::new(request.into_body(), BODY_LIMIT).collect()).await
@@ -200,7 +212,7 @@ impl Proxy {
         };
         if is_chunked || !self.is_running() {
             // Chunks are not counted on the way, so nothing is read behind them.
-            answer.headers_mut().insert(http::header::CONNECTION, http::HeaderValue::from_static("close"));
+            answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         answer
     }
@@ -253,7 +265,7 @@ where
     // Dropping this future drops every connection.
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
-    loop {
+    let ended = loop {
         while connections.try_join_next().is_some() {}
         let accepted = async { (place(&places, &strangers).await, accept(&listener).await) };
         let (place, accepted) = tokio::select! {
@@ -275,7 +287,7 @@ where
             }
             drop(place);
         });
-    }
+    };
     drop(listener);
     running.send_replace(());
     while connections.join_next().await.is_some() {}
@@ -297,7 +309,7 @@ async fn place(places: &Arc<Semaphore>, strangers: &Strangers) -> Option<OwnedSe
 }
 
 async fn accept(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
-    let ended = loop {
+    loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
                 // This only makes answers faster, and may fail if the client is gone already.
@@ -313,6 +325,8 @@ async fn accept(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
     }
 }
 
+/// True unless the listener itself is of no use. A caller may have given up, its network may be down, and descriptors or
+/// memory may be short for a moment.
 fn is_passing(error: &io::Error) -> bool {
     error.kind() != io::ErrorKind::InvalidInput
 }
@@ -320,11 +334,9 @@ fn is_passing(error: &io::Error) -> bool {
 /// Makes an answer in plain text.
 pub(crate) fn text(status: StatusCode, text: impl Into<Bytes>) -> Response<AnswerBody> {
     let mut response = Response::new(AnswerBody::own(text));
-/// True unless the listener itself is of no use. A caller may have given up, its network may be down, and descriptors or
-/// memory may be short for a moment.
     *response.status_mut() = status;
-    let plain = http::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    response.headers_mut().insert(http::header::CONTENT_TYPE, plain);
+    let plain = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, plain);
     response
 }
 

@@ -165,6 +165,45 @@ async fn an_order_survives_the_proxy_that_was_killed_with_it() {
 }
 
 #[tokio::test]
+async fn an_order_without_a_name_is_looked_for_after_a_restart_and_not_placed_again() {
+    let (sandbox, state) = behind_a_504().await;
+    let mut proxy = RunningProxy::start(of(&sandbox, state.path())).await;
+    let _caller = proxy.send_order("").await;
+    let id = until_placed(sandbox.fact("admin_url")).await;
+    proxy.child.kill().await.unwrap();
+    let proxy = RunningProxy::start(of(&sandbox, state.path())).await;
+    // Its caller has heard nothing, and asks again until the proxy knows the id.
+    for asked in 0.. {
+        let again = proxy.order("").await;
+        assert!(again.starts_with("HTTP/1.1 409"), "{again}");
+        if again.contains(&format!("x-steadfast-order-id: {id}")) {
+            break;
+        }
+        assert!(asked < 600, "nothing looks for it: {again}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(placed(sandbox.fact("admin_url")).await, [id]);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn more_callers_than_the_usual_limit_of_files_leave_room_for_an_order() {
+    let own = steadfast(&["proxy", "--sandbox", "--port", "0", "--json"]);
+    let own = own.as_std();
+    let mut limited = Command::new("sh");
+    limited.kill_on_drop(true).args(["-c", "ulimit -Sn 64 && exec \"$0\" \"$@\""]);
+    limited.arg(own.get_program()).args(own.get_args());
+    limited.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let proxy = RunningProxy::start(limited).await;
+    let mut callers = Vec::new();
+    for _ in 0..80 {
+        callers.push(TcpStream::connect(proxy.authority()).await.unwrap());
+    }
+    let answer = tokio::time::timeout(Duration::from_secs(20), proxy.order("")).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+#[tokio::test]
 async fn sigterm_answers_the_orders_on_their_way() {
     let (sandbox, state) = behind_a_504().await;
     let mut proxy = RunningProxy::start(of(&sandbox, state.path())).await;

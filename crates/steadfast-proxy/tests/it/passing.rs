@@ -13,8 +13,9 @@ async fn a_connection_carries_many_requests_with_the_services_answers() {
     let id = world.sandbox.state().orders[0].order_id.clone();
     assert!(placed.body.contains(&id));
 
-    line.send(&world.request("GET /v2/api/oms/orders HTTP/1.1", &[], "")).await;
-    assert!(line.answer().await.unwrap().body.contains(&id));
+    line.send(&world.request("GET /v2/api/oms/orders HTTP/1.1", &["X-Request-Id: r7"], "")).await;
+    let listed = line.answer().await.unwrap();
+    assert!(listed.body.contains(&id) && listed.header("x-request-id") == Some("r7"), "{listed:?}");
     let change = format!("orderId={id}&qty=7");
     line.send(&world.request("PUT /v2/api/oms/modify-order HTTP/1.1", &[], &change)).await;
     assert_eq!(line.answer().await.unwrap().status, 200);
