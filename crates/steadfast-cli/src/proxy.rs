@@ -1,6 +1,7 @@
 //! `steadfast proxy`: the sidecar for programs in any language.
 
 mod announce;
+mod descriptors;
 mod upstream;
 
 use std::{
@@ -29,6 +30,7 @@ use crate::{
     account::{SECRETS, base_url},
     events::{Contradicted, Kept, Told},
     exit::{Failed, print_note},
+    readable::identifier,
     signal::Signals,
 };
 
@@ -78,6 +80,7 @@ pub(crate) struct Args {
 /// Runs the proxy until a signal ends it.
 pub(crate) async fn run(args: Args) -> Result<(), Failed> {
     let mut signals = Signals::listen();
+    descriptors::raise_limit();
     let programs = bind(SocketAddr::new(args.unsafe_listen.unwrap_or(LOCAL), args.port)).await?;
     let operators = bind(SocketAddr::new(LOCAL, args.admin_port)).await?;
     let target = if args.sandbox { None } else { args.base_url };
@@ -98,8 +101,9 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
         sandbox_admin,
     };
     announce(&facts, args.json);
-    let telling =
-        tokio::spawn(tell(client.tracker().events(), upstream.journal.as_deref().map(Kept::beside)));
+    let (enough, last) = oneshot::channel::<()>();
+    let kept = upstream.journal.as_deref().map(Kept::beside);
+    let telling = tokio::spawn(tell(client.tracker().events(), kept, last));
 
     let (end, ended) = oneshot::channel::<()>();
     let operating = proxy.clone();
@@ -107,23 +111,31 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
         tokio::spawn(async move { operating.serve_admin(operators, std::future::pending()).await });
     let serving = proxy.serve(programs, async { drop(ended.await) });
     let mut serving = std::pin::pin!(serving);
-    tokio::select! {
-        served = serving.as_mut() => return served.map_err(Failed::error),
-        () = signals.next() => {}
-    }
+    let served = tokio::select! {
+        served = serving.as_mut() => Some(served),
+        () = signals.next() => None,
+    };
     proxy.stop();
-    let _ = end.send(());
     print_note("steadfast: ending; no order leaves any more, and those on their way are answered");
     let ended = async {
-        serving.await.map_err(Failed::error)?;
-        settle(&client).await
+        let served = match served {
+            Some(served) => served,
+            None => {
+                let _ = end.send(());
+                serving.await
+            }
+        };
+        settle(&client).await?;
+        served.map_err(Failed::error)
     };
     let result = tokio::select! {
         result = ended => result,
         () = signals.next() => Err(Failed::interrupted("interrupted; orders may be in doubt")),
     };
     operating.abort();
-    telling.abort();
+    let _ = enough.send(());
+    // It only ends early if it panics.
+    let _ = telling.await;
     result
 }
 
@@ -153,12 +165,20 @@ async fn settle(client: &Client) -> Result<(), Failed> {
     }
 }
 
-/// Prints the news about orders, and writes down what a person has to look at.
-async fn tell(mut events: Receiver<OrderEvent>, kept: Option<Kept>) {
+/// Prints the news about orders, and writes down what a person has to look at, until `enough` and no news is left.
+async fn tell(mut events: Receiver<OrderEvent>, kept: Option<Kept>, mut enough: oneshot::Receiver<()>) {
     let mut contradicted = Contradicted::default();
     loop {
-        let told = match events.recv().await {
-            Ok(event) => contradicted.tell(&event, |_| false),
+        let event = tokio::select! {
+            biased;
+            event = events.recv() => event,
+            _ = &mut enough => return,
+        };
+        let told = match event {
+            Ok(event) => match contradicted.tell(&event, |_| false) {
+                Told::Elsewhere => end_without_caller(&event).map_or(Told::Elsewhere, Told::Note),
+                told => told,
+            },
             Err(RecvError::Lagged(missed)) => Told::missed(missed),
             Err(RecvError::Closed) => return,
         };
@@ -175,10 +195,60 @@ async fn tell(mut events: Receiver<OrderEvent>, kept: Option<Kept>) {
     }
 }
 
+/// Describes the end of an order of which no caller may have been told, because callers can go at any time.
+fn end_without_caller(event: &OrderEvent) -> Option<String> {
+    let (name, end) = match event {
+        OrderEvent::PlacedUnheard { name, order_id, .. } => {
+            (name, format!("was placed as {}; its caller has gone", identifier(order_id)))
+        }
+        OrderEvent::Unresolved { name, unresolved, .. } => {
+            (name, format!("is in doubt: {}", unresolved.reason))
+        }
+        _ => return None,
+    };
+    let name = name.as_ref().map_or("without a name", |name| name.as_str());
+    Some(format!("steadfast: order {name} {end}"))
+}
+
 /// A local token: 32 random bytes.
 fn random_token() -> Result<SecretString, Failed> {
     let mut random = [0; 32];
     getrandom::fill(&mut random)
         .map_err(|error| Failed::error(format_args!("no random numbers: {error}")))?;
     Ok(random.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use steadfast::{dedup::IntentNo, ext::IntentId};
+    use tokio::sync::broadcast;
+
+    use super::*;
+
+    #[test]
+    fn an_order_whose_caller_has_gone_is_told_to_the_operator() {
+        let (intent, name, order_id) = (IntentNo(0), Some(IntentId::new("k7")), "240101000000001".to_owned());
+        let told = end_without_caller(&OrderEvent::PlacedUnheard { intent, name, order_id });
+        assert_eq!(
+            told.as_deref(),
+            Some("steadfast: order k7 was placed as 240101000000001; its caller has gone")
+        );
+        let heard = OrderEvent::Recovered { intent, name: None, order_id: "7".to_owned() };
+        assert_eq!(end_without_caller(&heard), None);
+    }
+
+    #[tokio::test]
+    async fn the_last_news_is_written_down_before_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = Kept::beside(&folder.path().join("orders.journal"));
+        let (events, news) = broadcast::channel(8);
+        for order_id in ["1", "2"] {
+            events.send(OrderEvent::Excess { intent: IntentNo(0), order_id: order_id.to_owned() }).unwrap();
+        }
+        let (enough, last) = oneshot::channel();
+        enough.send(()).unwrap();
+        tell(news, Some(kept), last).await;
+        let kept = Kept::beside(&folder.path().join("orders.journal"));
+        assert_eq!(kept.read().unwrap().len(), 2);
+    }
 }
