@@ -45,6 +45,8 @@ pub enum Unfit {
     IsReplica,
     /// It has replicas, and answers before any of them has what it was told (`min-replicas-to-write` is 0).
     ForgetsAtPromotion,
+    /// It is on another machine, and a token would be sent to it unsealed.
+    NeedsSeal,
 }
 
 /// No permit was granted, and nothing is spent.
@@ -66,6 +68,9 @@ impl fmt::Display for StoreError {
             Self::InvalidAddress => f.write_str("store's address is not that of a Redis or Valkey server"),
             Self::Unreachable { store, why } => write!(f, "store {store} cannot be reached: {why}"),
             Self::PasswordRefused { store } => write!(f, "store {store} does not accept the password"),
+            Self::Unfit { store, why: Unfit::NeedsSeal } => {
+                write!(f, "store {store} cannot keep a token: {}", Unfit::NeedsSeal)
+            }
             Self::Unfit { store, why } => write!(f, "store {store} cannot keep a quota: {why}"),
         }
     }
@@ -84,6 +89,7 @@ impl fmt::Display for Unfit {
             Self::ForgetsAtPromotion => f.write_str(
                 "it has replicas and min-replicas-to-write is 0, so a promoted one may have forgotten",
             ),
+            Self::NeedsSeal => f.write_str("it is on another machine, so a token needs a seal key"),
         }
     }
 }

@@ -1,10 +1,11 @@
-//! Shares the rate limits of one account between processes and machines, through Redis or Valkey.
+//! Shares the rate limits and the token of one account between processes and machines, through Redis or Valkey.
 //!
 //! Each process that trades on an account counts only what it sends itself. Two of them on one token send twice the
 //! quota, and the service answers 429. Here they count together: the windows of every zone lie in a store that all of
 //! them reach, and one script decides about each request.
 //!
 //! - [`Shared`] connects to the store. A limiter [counts with](steadfast_limit::Builder::count_with) it.
+//! - [`RedisStore`] keeps the account's token there, sealed, so that all processes make one login between them.
 //! - [`SharedZone`] asks for a [`SharedPermit`], without a limiter.
 //! - [`SharedWindows`] is the rule, as a plain value: instants and events in, decisions out.
 //! - [`Script`] is the same rule for the store. A test drives both with the same history on a real server.
@@ -38,8 +39,8 @@
 //!
 //! # Not here yet
 //!
-//! A share of cancels for the time without a store, TLS, Sentinel, the shared token, and the ownership of orders. Each
-//! process needs a token of its own or a given one, and orders in doubt are known to the process alone that sent them.
+//! A share of cancels for the time without a store, TLS, Sentinel, and the ownership of orders: orders in doubt are known
+//! to the process alone that sent them.
 
 mod count;
 mod error;
@@ -47,10 +48,12 @@ mod fitness;
 mod returns;
 mod rule;
 mod script;
+mod seal;
 mod shared;
 mod shared_zone;
 mod store;
 mod store_clock;
+mod token_store;
 mod windows;
 
 #[doc(hidden)]
@@ -59,7 +62,9 @@ pub use self::{
     error::{NotGranted, StoreError, Unfit},
     rule::{Micros, Rule},
     script::Script,
+    seal::{InvalidSeal, Seal},
     shared::Shared,
     shared_zone::{SharedPermit, SharedZone},
+    token_store::{RedisLease, RedisStore},
     windows::{Ask, Decision, SharedWindows},
 };

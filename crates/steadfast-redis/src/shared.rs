@@ -9,7 +9,10 @@ use std::{
 
 use steadfast_call::{BootClock, ext::Account};
 
-use crate::{error::StoreError, returns::Returns, rule::Rule, shared_zone::SharedZone, store::Store};
+use crate::{
+    error::StoreError, returns::Returns, rule::Rule, seal::Seal, shared_zone::SharedZone, store::Store,
+    token_store::RedisStore,
+};
 
 /// One account's place in a store that several processes share.
 ///
@@ -94,6 +97,22 @@ impl Shared {
         // Everything of an account lies on one server of a cluster.
         let key = format!("{{sf:{}}}:{}:{gateway}", self.inner.account.as_str(), rule.zone());
         SharedZone::new(Arc::clone(&self.inner), key, rule)
+    }
+
+    /// Returns the store of the account's token, which all processes share, sealed with this key.
+    #[must_use]
+    pub fn token_store(&self, seal: Seal) -> RedisStore {
+        RedisStore::new(Arc::clone(&self.inner.store), self.inner.account.as_str(), Some(seal))
+    }
+
+    /// Returns the same without a seal, for a store on this machine.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unfit`] if the store is on another machine.
+    pub fn unsealed_token_store(&self) -> Result<RedisStore, StoreError> {
+        self.inner.store.check_is_local()?;
+        Ok(RedisStore::new(Arc::clone(&self.inner.store), self.inner.account.as_str(), None))
     }
 }
 

@@ -1,7 +1,8 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
 
 use redis::{
-    AsyncConnectionConfig, Client, ErrorKind, RedisError, ServerErrorKind, aio::MultiplexedConnection, cmd,
+    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, FromRedisValue, RedisError, ServerErrorKind,
+    aio::MultiplexedConnection, cmd,
 };
 use steadfast_call::BootClock;
 use tokio::{
@@ -10,7 +11,7 @@ use tokio::{
 };
 
 use crate::{
-    error::StoreError,
+    error::{StoreError, Unfit},
     fitness::Info,
     rule::{Micros, Rule},
     script::{Script, acquire_arguments, settle_arguments},
@@ -97,13 +98,37 @@ impl Store {
 
     /// Takes back a request that never left, and its place among those who wait.
     pub(crate) async fn refund(&self, key: &str, id: &str) -> Result<(), StoreError> {
-        let Open { mut connection, number, .. } = self.open().await?;
         let mut remove = cmd("ZREM");
-        remove.arg(key).arg(id).arg(format!("w{id}"));
-        match remove.query_async::<()>(&mut connection).await {
-            Ok(()) => Ok(()),
+        self.query(remove.arg(key).arg(id).arg(format!("w{id}"))).await
+    }
+
+    /// Sends a command that no run of the server executes wrongly.
+    pub(crate) async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
+        let Open { mut connection, number, .. } = self.open().await?;
+        match command.query_async(&mut connection).await {
+            Ok(reply) => Ok(reply),
             Err(error) => Err(self.close(number, &error).await),
         }
+    }
+
+    /// Returns its host and port.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Fails if others may read what goes to the store.
+    pub(crate) fn check_is_local(&self) -> Result<(), StoreError> {
+        let is_local = match self.client.get_connection_info().addr() {
+            ConnectionAddr::Unix(_) => true,
+            ConnectionAddr::Tcp(host, _) => {
+                host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+            }
+            _ => false,
+        };
+        if is_local {
+            return Ok(());
+        }
+        Err(StoreError::Unfit { store: Arc::clone(&self.name), why: Unfit::NeedsSeal })
     }
 
     /// Returns the time by this process's own clock, which counts the sleep of the machine where it can.
@@ -225,5 +250,23 @@ impl Store {
 impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Store").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_store_on_this_machine_may_see_a_token_unsealed() {
+        let check = |address| Store::new(address, BootClock::system()).unwrap().check_is_local();
+        for address in ["redis://127.0.0.1:1", "redis://localhost", "redis://:canary@[::1]:1"] {
+            assert_eq!(check(address), Ok(()), "{address}");
+        }
+        for address in ["redis://store.example", "redis://u:canary@10.0.0.1", "redis://127.0.0.1.example"] {
+            let refused = check(address).unwrap_err();
+            assert!(matches!(refused, StoreError::Unfit { why: Unfit::NeedsSeal, .. }), "{address}");
+            assert!(!refused.to_string().contains("canary"));
+        }
     }
 }

@@ -8,6 +8,7 @@ mod contract;
 mod defects;
 mod file_store;
 mod header;
+mod kept;
 mod login;
 mod month;
 mod recovery;

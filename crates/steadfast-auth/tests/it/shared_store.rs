@@ -1,4 +1,5 @@
-//! State that sources share through a store, and that outlives them.
+//! State that sources share through a store, and that outlives them. `steadfast-redis` runs all of this against its own
+//! store, too.
 
 use std::{
     future::Future,
@@ -12,16 +13,17 @@ use std::{
 
 use parking_lot::Mutex;
 use steadfast_auth::{
-    ApiKey, AuthErrorKind, AuthHeaderLayer, Credentials, FileStore, Identity, IndividualLogin, Login,
-    MemoryStore, Record, RefreshLayer, Renewal, StoreError, StoreLease, Stored, Summary, TokenPhase,
-    TokenSource, TokenStore, TotpSecret,
+    ApiKey, AuthErrorKind, AuthHeaderLayer, Credentials, FileStore, Identity, IndividualLogin, Login, Record,
+    RefreshLayer, Renewal, StoreError, StoreLease, Stored, Summary, TokenPhase, TokenSource, TokenStore,
+    TotpSecret,
 };
 use steadfast_spec::BaseUrl;
 use tokio::time::Instant;
 use tower::{Layer, ServiceExt};
 
-use crate::support::{
-    Answer, Clock, Script, TOTP_SECRET, api_key, base, hours, place_order, secs, totp_login,
+use crate::{
+    kept,
+    support::{Answer, Clock, Script, TOTP_SECRET, api_key, base, hours, place_order, secs, totp_login},
 };
 
 /// Returns a source as in a process of its own, on a shared store.
@@ -40,7 +42,7 @@ fn header(source: &TokenSource) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn a_restart_takes_the_stored_token_and_logs_in_no_more() {
-    let (clock, store) = (Clock::new(), MemoryStore::new());
+    let (clock, store) = (Clock::new(), kept::store());
     let logins = Script::new(&clock, [Answer::Token("one")]);
     process(&clock, &logins, store.clone()).login().await.unwrap();
     for _ in 0..5 {
@@ -57,7 +59,7 @@ async fn a_restart_takes_the_stored_token_and_logs_in_no_more() {
 
 #[tokio::test(start_paused = true)]
 async fn eight_sources_that_start_cold_make_one_login() {
-    let (clock, store) = (Clock::new(), MemoryStore::new());
+    let (clock, store) = (Clock::new(), kept::store());
     let logins = Script::new(&clock, [Answer::Token("one")]).taking(secs(2));
     let sources: Vec<_> = (0..8).map(|_| process(&clock, &logins, store.clone())).collect();
     let tasks: Vec<_> =
@@ -71,7 +73,7 @@ async fn eight_sources_that_start_cold_make_one_login() {
 
 #[tokio::test(start_paused = true)]
 async fn the_budget_and_the_latch_outlive_the_process() {
-    let (clock, store) = (Clock::new(), MemoryStore::new());
+    let (clock, store) = (Clock::new(), kept::store());
     let logins = Script::new(&clock, [Answer::Status(401)]);
     for _ in 0..20 {
         let error = process(&clock, &logins, store.clone()).login().await.unwrap_err();
@@ -94,7 +96,7 @@ async fn the_budget_and_the_latch_outlive_the_process() {
 #[test]
 fn a_process_that_dies_during_its_exchange_or_after_a_refusal_has_spent_budget() {
     for answer in [Answer::Hang, Answer::Status(401)] {
-        let store = MemoryStore::new();
+        let store = kept::store();
         let mut left = 0;
         for run in 0..20 {
             // A runtime of its own, which ends like a process, with all its tasks.
@@ -386,7 +388,7 @@ async fn summary_in(directory: &Path) -> Summary {
 async fn a_reset_and_an_hour_without_a_login_forget_the_429s() {
     let clock = Clock::new();
     for forget in [true, false] {
-        let store = MemoryStore::new();
+        let store = kept::store();
         let logins = Script::new(&clock, [Answer::Status(429)]);
         process(&clock, &logins, store.clone()).login().await.unwrap_err();
         assert_eq!((logins.count(), store.summary().await.unwrap().unwrap().throttled), (5, 5));
@@ -405,7 +407,7 @@ async fn a_reset_and_an_hour_without_a_login_forget_the_429s() {
 /// A running program follows a reset made elsewhere, however long it would have waited.
 #[tokio::test(start_paused = true)]
 async fn t21_a_reset_elsewhere_ends_the_wait_after_unknown_ends() {
-    let (clock, store) = (Clock::new(), MemoryStore::new());
+    let (clock, store) = (Clock::new(), kept::store());
     let logins = Script::new(&clock, [Answer::Status(500)]);
     let source = process(&clock, &logins, store.clone());
     source.login().await.unwrap_err();
@@ -423,7 +425,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 /// A success restores the account's budget, but not that of wrong credentials.
 #[tokio::test(start_paused = true)]
 async fn t21_a_success_of_one_gives_the_other_nothing_back() {
-    let (clock, store) = (Clock::new(), MemoryStore::new());
+    let (clock, store) = (Clock::new(), kept::store());
     let logins = Script::new(&clock, [Answer::Status(401)]);
     let wrong = async || with_password(&clock, &logins, store.clone(), "wrong").login().await.unwrap_err();
     assert_eq!(wrong().await.kind(), AuthErrorKind::Latched);
@@ -448,7 +450,7 @@ async fn t21_a_success_of_one_gives_the_other_nothing_back() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_was_refused_as_wrong_is_not_repeated_after_a_restart() {
-    let (clock, store) = (Clock::new(), MemoryStore::new());
+    let (clock, store) = (Clock::new(), kept::store());
     let logins = Script::new(&clock, [Answer::Status(400)]);
     for _ in 0..5 {
         let error = process(&clock, &logins, store.clone()).login().await.unwrap_err();
@@ -465,7 +467,7 @@ async fn a_request_that_was_refused_as_wrong_is_not_repeated_after_a_restart() {
 
 #[tokio::test(start_paused = true)]
 async fn a_429_or_an_attempt_that_never_left_gives_its_budget_back() {
-    let (clock, store) = (Clock::new(), MemoryStore::new());
+    let (clock, store) = (Clock::new(), kept::store());
     for answer in [Answer::Status(429), Answer::NotSent] {
         let logins = Script::new(&clock, [answer]);
         process(&clock, &logins, store.clone()).login().await.unwrap_err();
@@ -475,7 +477,7 @@ async fn a_429_or_an_attempt_that_never_left_gives_its_budget_back() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reset_elsewhere_opens_the_latch_of_a_running_source() {
-    let (clock, store) = (Clock::new(), MemoryStore::new());
+    let (clock, store) = (Clock::new(), kept::store());
     let logins = Script::new(&clock, [Answer::Status(401)]);
     let source = process(&clock, &logins, store.clone());
     tokio::spawn(source.keep_fresh());
@@ -490,7 +492,7 @@ async fn a_reset_elsewhere_opens_the_latch_of_a_running_source() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reset_of_a_source_reaches_the_store() {
-    let (clock, store) = (Clock::new(), MemoryStore::new());
+    let (clock, store) = (Clock::new(), kept::store());
     let logins = Script::new(&clock, [Answer::Status(401)]);
     let source = process(&clock, &logins, store.clone());
     source.login().await.unwrap_err();
@@ -502,7 +504,7 @@ async fn a_reset_of_a_source_reaches_the_store() {
 
 #[tokio::test(start_paused = true)]
 async fn a_program_without_credentials_follows_the_tokens_that_others_fetch() {
-    let (clock, store) = (Clock::new(), MemoryStore::new());
+    let (clock, store) = (Clock::new(), kept::store());
     let logins = Script::new(&clock, [Answer::Token("one"), Answer::Token("two")]);
     let identity = Identity::new(&base().to_string(), &api_key(), "U1");
     let follower = TokenSource::builder(api_key(), Stored::new(identity))
@@ -535,7 +537,7 @@ async fn a_program_without_credentials_follows_the_tokens_that_others_fetch() {
 #[tokio::test(start_paused = true)]
 async fn a_stored_token_that_has_died_is_renewed_once_and_a_new_one_that_is_refused_never() {
     for (worked, logins_expected) in [(true, 2), (false, 1)] {
-        let (clock, store) = (Clock::new(), MemoryStore::new());
+        let (clock, store) = (Clock::new(), kept::store());
         let logins = Script::new(&clock, [Answer::Token("one"), Answer::Token("two")]);
         let first = process(&clock, &logins, store.clone());
         let api = Script::new(&clock, [Answer::ByToken]);
@@ -562,7 +564,7 @@ async fn a_stored_token_that_has_died_is_renewed_once_and_a_new_one_that_is_refu
 /// A revoked token used to be taken over by every program that started, and even returned by a login.
 #[tokio::test(start_paused = true)]
 async fn t23_a_token_that_is_known_to_be_refused_is_taken_over_by_nobody() {
-    let (clock, store) = (Clock::new(), MemoryStore::new());
+    let (clock, store) = (Clock::new(), kept::store());
     let logins = Script::new(&clock, [Answer::Token("one"), Answer::Token("two")]);
     let first = process(&clock, &logins, store.clone());
     first.login().await.unwrap();
@@ -585,7 +587,7 @@ async fn t23_a_token_that_is_known_to_be_refused_is_taken_over_by_nobody() {
 
 #[tokio::test(start_paused = true)]
 async fn t16_no_time_step_is_submitted_twice_by_two_processes() {
-    let (clock, store) = (Clock::new(), MemoryStore::new());
+    let (clock, store) = (Clock::new(), kept::store());
     let logins = Script::new(&clock, [Answer::Token("one"), Answer::Token("two")]);
     process(&clock, &logins, store.clone()).login().await.unwrap();
     store.forget_token().await.unwrap();
@@ -597,8 +599,8 @@ async fn t16_no_time_step_is_submitted_twice_by_two_processes() {
 
     // The planted defect: a process that does not know the other's steps.
     let logins = Script::new(&clock, [Answer::Token("one"), Answer::Token("two")]);
-    process(&clock, &logins, MemoryStore::new()).login().await.unwrap();
-    process(&clock, &logins, MemoryStore::new()).login().await.unwrap();
+    process(&clock, &logins, kept::store()).login().await.unwrap();
+    process(&clock, &logins, kept::store()).login().await.unwrap();
     let codes: Vec<_> =
         logins.seen().iter().map(|seen| seen.form().get("twoFa").unwrap().to_owned()).collect();
     assert_eq!(codes[0], codes[1], "the test sees what it is made for");
@@ -606,7 +608,7 @@ async fn t16_no_time_step_is_submitted_twice_by_two_processes() {
 
 #[tokio::test(start_paused = true)]
 async fn sessions_are_counted_over_restarts() {
-    let (clock, store) = (Clock::new(), MemoryStore::new());
+    let (clock, store) = (Clock::new(), kept::store());
     let logins = Script::new(&clock, [Answer::Token("one"), Answer::Token("two")]);
     for sessions in 1..=7 {
         let source = process(&clock, &logins, store.clone());
@@ -747,7 +749,7 @@ async fn a_latch_that_could_not_be_stored_holds_in_this_process() {
 /// Two processes on one store. `b` has used the first token. Then `a` has logged in again, and the gateway that answers
 /// `b` does not know the new token yet.
 async fn lagging(clock: &Clock, logins: &Script) -> (TokenSource, Script) {
-    let store = MemoryStore::new();
+    let store = kept::store();
     let (a, b) = (process(clock, logins, store.clone()), process(clock, logins, store));
     let api = Script::new(clock, [Answer::ByToken]).taking(Duration::from_millis(10));
     api.accept(["one"]);

@@ -1,9 +1,24 @@
 //! Tests on a real server.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test may panic, and says what it counted")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a test may panic, and says what it counted"
+)]
 
 mod client;
+mod cold;
 mod differential;
 mod gateways;
+mod kept;
 mod processes;
 mod server;
+mod token_store;
+
+// The tests of shared state that `steadfast-auth` has, with the store of this crate.
+#[path = "../../../steadfast-auth/tests/it/shared_store.rs"]
+mod shared_store;
+#[expect(dead_code, reason = "other tests of `steadfast-auth` use the rest")]
+#[path = "../../../steadfast-auth/tests/it/support.rs"]
+mod support;

@@ -48,9 +48,14 @@ impl Server {
         panic!("redis-server finds no free port")
     }
 
+    /// Ends it at once.
+    pub(crate) fn end(&mut self) {
+        end(&mut self.process);
+    }
+
     /// Ends it at once and starts another one in its place, which remembers nothing.
     pub(crate) async fn restart(&mut self) {
-        end(&mut self.process);
+        self.end();
         self.process = spawn(&self.folder, self.port, &[]).unwrap();
         assert!(is_up(&mut self.process, self.port).await, "another program took the port");
     }
