@@ -1,5 +1,7 @@
+use std::time::Duration;
+
 use steadfast_limit::{Lane, Refusal, SharedAcquire, SharedAsk, SharedCount, SharedSlot, Zone};
-use tokio::time::Instant;
+use tokio::{runtime::Handle, time::Instant};
 
 use crate::{
     error::NotGranted,
@@ -12,23 +14,38 @@ use crate::{
 /// request that it admits itself.
 impl SharedCount for Shared {
     fn acquire(&self, zones: &[SharedAsk<'_>], lane: Lane, deadline: Option<Instant>) -> SharedAcquire {
-        let zones: Vec<_> = zones
-            .iter()
-            .map(|ask| (ask.zone.zone, self.zone(&format!("{:016x}", ask.key), Rule::new(ask.zone))))
-            .collect();
+        let zones: Vec<_> = zones.iter().map(|ask| (ask.zone.zone, zone_of(self, ask))).collect();
         Box::pin(async move {
-            let mut permits = Vec::with_capacity(zones.len());
-            // A permit of one zone goes back by itself if another zone refuses.
-            for (zone, shared) in zones {
-                permits.push(in_zone(zone, &shared, lane, deadline).await?);
+            let mut permits: Vec<Option<SharedPermit>> = zones.iter().map(|_| None).collect();
+            let is_held = |permit: &Option<SharedPermit>| permit.as_ref().is_some_and(SharedPermit::is_usable);
+            // One that was held for too long, while another was waited for, is given back and asked for again.
+            while let Some(lacking) = permits.iter().position(|permit| !is_held(permit)) {
+                permits[lacking] = None;
+                let (zone, shared) = &zones[lacking];
+                // A permit of one zone goes back by itself if another zone refuses.
+                permits[lacking] = Some(in_zone(*zone, shared, lane, deadline).await?);
             }
-            Ok(Box::new(Slots(permits)) as Box<dyn SharedSlot>)
+            Ok(Box::new(Slots(permits.into_iter().flatten().collect())) as Box<dyn SharedSlot>)
         })
     }
 
-    fn has_new_token(&self) {
-        self.has_new_token();
+    fn has_new_token(&self, zones: &[SharedAsk<'_>]) {
+        Self::has_new_token(self);
+        let Ok(runtime) = Handle::try_current() else { return };
+        // A request that never leaves makes the key, so that a process that is handed the token finds it.
+        for zone in zones.iter().map(|ask| zone_of(self, ask)) {
+            runtime.spawn(async move {
+                drop(zone.acquire(Lane::Bulk, Some(Instant::now() + MAKES_KEYS_WITHIN)).await);
+            });
+        }
     }
+}
+
+/// How long the store has to make the keys of a new token. Later the first request makes its own.
+const MAKES_KEYS_WITHIN: Duration = Duration::from_secs(2);
+
+fn zone_of(shared: &Shared, ask: &SharedAsk<'_>) -> SharedZone {
+    shared.zone(&format!("{:016x}", ask.key), Rule::new(ask.zone))
 }
 
 async fn in_zone(

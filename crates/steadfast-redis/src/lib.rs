@@ -45,6 +45,7 @@
 mod count;
 mod error;
 mod fitness;
+mod new_token;
 mod returns;
 mod rule;
 mod script;

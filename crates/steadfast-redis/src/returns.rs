@@ -1,14 +1,17 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::{
-    sync::mpsc::{self, UnboundedReceiver, UnboundedSender},
+    sync::{
+        Semaphore,
+        mpsc::{self, Receiver, Sender},
+    },
     time::{Instant, sleep, sleep_until},
 };
 
 use crate::{rule::Rule, store::Store};
 
 /// Tells the store of answers and of permits given back, off the way of any caller.
-pub(crate) struct Returns(UnboundedSender<Return>);
+pub(crate) struct Returns(Sender<Return>);
 
 /// The end of one request.
 pub(crate) struct Return {
@@ -23,17 +26,23 @@ pub(crate) struct Return {
 /// How soon it is told again if the store did not hear.
 const TELLS_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
+/// How many ends wait to be told at most. A slot of which the store does not hear frees itself.
+const MOST_WAITING: usize = 10_000;
+
+/// How many are told at a time, so that one that is not heard keeps no other waiting.
+const AT_A_TIME: usize = 64;
+
 impl Returns {
     /// Starts the task. It ends when all has been told after the last sender is dropped.
     pub(crate) fn start(store: Arc<Store>) -> Self {
-        let (sender, receiver) = mpsc::unbounded_channel();
+        let (sender, receiver) = mpsc::channel(MOST_WAITING);
         tokio::spawn(deliver(store, receiver));
         Self(sender)
     }
 
     pub(crate) fn send(&self, ended: Return) {
-        // The task ends with its runtime. A slot of which the store does not hear frees itself.
-        let _ = self.0.send(ended);
+        // It is full, or the task has ended with its runtime.
+        let _ = self.0.try_send(ended);
     }
 }
 
@@ -47,12 +56,12 @@ impl Return {
     async fn tell(&self, store: &Store) {
         // The slot has freed itself by then.
         let needless = self.ended + self.rule.frees_itself_after();
-        loop {
+        while Instant::now() < needless {
             let told = match self.answered {
                 Some(_) => store.settle(&self.key, &self.rule, &self.id).await,
                 None => store.refund(&self.key, &self.id).await,
             };
-            if told.is_ok() || Instant::now() > needless {
+            if told.is_ok() {
                 return;
             }
             sleep(TELLS_AGAIN_AFTER).await;
@@ -60,17 +69,20 @@ impl Return {
     }
 }
 
-async fn deliver(store: Arc<Store>, mut receiver: UnboundedReceiver<Return>) {
+async fn deliver(store: Arc<Store>, mut receiver: Receiver<Return>) {
+    let telling = Arc::new(Semaphore::new(AT_A_TIME));
     while let Some(ended) = receiver.recv().await {
-        match ended.answered.filter(|answered| *answered > Instant::now()) {
-            None => ended.tell(&store).await,
-            Some(answered) => {
-                let store = Arc::clone(&store);
-                tokio::spawn(async move {
-                    sleep_until(answered).await;
-                    ended.tell(&store).await;
-                });
-            }
+        let (store, telling) = (Arc::clone(&store), Arc::clone(&telling));
+        if let Some(answered) = ended.answered.filter(|answered| *answered > Instant::now()) {
+            tokio::spawn(async move {
+                sleep_until(answered).await;
+                ended.tell(&store).await;
+            });
+        } else if let Ok(place) = telling.acquire_owned().await {
+            tokio::spawn(async move {
+                ended.tell(&store).await;
+                drop(place);
+            });
         }
     }
 }

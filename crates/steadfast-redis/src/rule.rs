@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use steadfast_call::Lane;
-use steadfast_limit::{Profile, ZoneSettings};
-use steadfast_spec::Zone;
+use steadfast_limit::{Profile, WindowSettings, ZoneSettings};
+use steadfast_spec::{Scope, Zone};
 
 /// An instant or a time of the store's clock in whole microseconds, the unit of its `TIME`.
 pub type Micros = i64;
@@ -12,6 +12,10 @@ const LONGEST_HOLD: Duration = Duration::from_secs(5);
 
 /// How long cancels and verification wait for another process's request that has no answer.
 const PATIENCE: Micros = 3_000_000;
+
+/// How long a server that has lost its replicas may go on granting while one of them was promoted: the default of
+/// `min-replicas-max-lag`.
+const PROMOTION_LAG: Micros = 10_000_000;
 
 /// What clocks may differ by, besides their rate: the rounding of timers, and that of stamps.
 const ROUNDING: Micros = 2_000;
@@ -37,6 +41,8 @@ const ROUNDING: Micros = 2_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     zone: Zone,
+    /// True if it counts the requests of a token, which has none when it is new.
+    per_token: bool,
     /// The shortest first.
     windows: Box<[Window]>,
     interpolates: bool,
@@ -55,6 +61,17 @@ pub(crate) struct Window {
 }
 
 impl Window {
+    /// Returns the window that lets no more than `burst` requests through back to back, and the rest of the limit evenly.
+    ///
+    /// With B in each stretch of B / R, any stretch t holds B + R·t at most. So a leaky bucket of that burst never
+    /// overflows; and with R = (N − B) / T neither does any window of `window`.
+    fn of_burst(burst: u32, window: &WindowSettings) -> Self {
+        let evenly = Micros::from(window.limit.saturating_sub(burst).max(1));
+        // Leaky buckets may be coarse by one thousandth.
+        let stretch = micros(window.period) * 1_001 / 1_000 * Micros::from(burst) / evenly + 1;
+        Self { ceilings: [burst; Lane::ALL.len()], period: held(stretch) }
+    }
+
     /// Returns how many slots requests of `lane` may fill. While the window counts as full, that is the reserve of
     /// cancels, which no other lane has touched; other lanes have nothing then.
     pub(crate) fn most(&self, lane: Lane, is_full: bool) -> u32 {
@@ -66,18 +83,24 @@ impl Window {
 impl Rule {
     /// Takes the limits of a zone, with the reserves of its lanes.
     ///
-    /// A zone of [`Profile::WindowLog`] is kept by the log, every other one by the universal rule.
+    /// A zone of [`Profile::WindowLog`] is kept by the log, one of [`Profile::Paced`] by its burst and the log, and every
+    /// other one by the universal rule.
     #[must_use]
     pub fn new(settings: &ZoneSettings) -> Self {
-        let windows = settings
+        let mut windows: Vec<_> = settings
             .windows
             .iter()
             .map(|window| Window { ceilings: window.ceilings, period: held(micros(window.period)) })
             .collect();
+        if let Profile::Paced { burst } = settings.profile {
+            windows.extend(settings.windows.iter().map(|window| Window::of_burst(burst.get(), window)));
+        }
+        windows.sort_by_key(|window| window.period);
         Self {
             zone: settings.zone,
-            windows,
-            interpolates: settings.profile != Profile::WindowLog,
+            per_token: settings.scope == Scope::AuthToken,
+            windows: windows.into(),
+            interpolates: !matches!(settings.profile, Profile::WindowLog | Profile::Paced { .. }),
             hold: micros(LONGEST_HOLD),
             arrives_within: 30_000_000,
             settle: micros(settings.settle),
@@ -102,6 +125,10 @@ impl Rule {
     #[must_use]
     pub fn hold(&self) -> Duration {
         Duration::from_micros(self.hold.unsigned_abs())
+    }
+
+    pub(crate) fn is_per_token(&self) -> bool {
+        self.per_token
     }
 
     pub(crate) fn windows(&self) -> &[Window] {
@@ -131,7 +158,7 @@ impl Rule {
 
     /// How long after its permit a request counts in no window any more, if nothing is heard of it.
     pub(crate) fn frees_itself_after(&self) -> Duration {
-        Duration::from_micros(self.full_after_loss().unsigned_abs())
+        Duration::from_micros((self.on_its_way() + self.longest()).unsigned_abs())
     }
 
     /// How much earlier than others `lane` gives up a request without an answer.
@@ -140,9 +167,9 @@ impl Rule {
     }
 
     /// How long the windows count as full after the store has lost its memory: as long as what was on its way may be
-    /// counted, and as that fills the longest window.
+    /// counted, and as that fills the longest window. If a replica was promoted, the former server may not know yet.
     pub(crate) fn full_after_loss(&self) -> Micros {
-        self.on_its_way() + self.longest()
+        PROMOTION_LAG + self.on_its_way() + self.longest()
     }
 
     /// How long a stamp is kept.
@@ -180,6 +207,19 @@ mod tests {
     }
 
     #[test]
+    fn a_paced_zone_has_a_window_for_its_burst() {
+        let quota = steadfast_limit::Quota::new(Zone::PLACE_ORDER, Scope::AuthToken)
+            .limit(10, steadfast_limit::SECOND)
+            .profile(Profile::Paced { burst: std::num::NonZeroU32::new(2).unwrap() });
+        let limiter = steadfast_limit::ZoneLimiter::builder().zone(quota).build().unwrap();
+        let rule = Rule::new(&limiter.settings()[0]);
+        assert!(!rule.interpolates());
+        let windows: Vec<_> =
+            rule.windows().iter().map(|window| (window.most(Lane::Bulk, false), window.period)).collect();
+        assert_eq!(windows, [(2, held(250_251)), (10, held(1_000_000))]);
+    }
+
+    #[test]
     fn after_a_loss_cancels_keep_what_other_lanes_leave_them() {
         let general = steadfast_limit::ZoneLimiter::preset()
             .settings()
@@ -191,5 +231,6 @@ mod tests {
         assert_eq!(most(Lane::Critical, false), [10, 400]);
         assert_eq!(most(Lane::Critical, true), [1, 10]);
         assert_eq!(most(Lane::Bulk, false), [8, 380]);
+        assert_eq!(rule.full_after_loss(), 10_000_000 + 35_000_000 + held(60_000_000));
     }
 }

@@ -3,15 +3,15 @@ use std::{
     hash::{BuildHasher, RandomState},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
 };
 
 use steadfast_call::{BootClock, ext::Account};
 
 use crate::{
-    error::StoreError, returns::Returns, rule::Rule, seal::Seal, shared_zone::SharedZone, store::Store,
-    token_store::RedisStore,
+    error::StoreError, new_token::NewToken, returns::Returns, rule::Rule, seal::Seal, shared_zone::SharedZone,
+    store::Store, token_store::RedisStore,
 };
 
 /// One account's place in a store that several processes share.
@@ -57,7 +57,7 @@ pub(crate) struct Inner {
     account: Account,
     process: u64,
     next: AtomicU64,
-    first_use: AtomicBool,
+    pub(crate) new_token: NewToken,
 }
 
 impl Shared {
@@ -80,15 +80,16 @@ impl Shared {
                 account: account.clone(),
                 process: RandomState::new().hash_one(std::process::id()),
                 next: AtomicU64::new(0),
-                first_use: AtomicBool::new(false),
+                new_token: NewToken::default(),
             }),
         })
     }
 
-    /// Says that this process has just made the account's token, so nothing can have been counted yet if the store
-    /// knows nothing of the account. Without it an empty store counts as full for a while, except for cancels.
+    /// Says that this process has just made the account's token, so nothing can have been counted yet in its zones if
+    /// the store knows nothing of them. It applies to each zone's first request within the next 10 s. Without it an
+    /// empty store counts as full for a while, except for cancels.
     pub fn has_new_token(&self) {
-        self.inner.first_use.store(true, Ordering::Relaxed);
+        self.inner.new_token.note();
     }
 
     /// Returns a zone of the account at `gateway`. All processes give the same name to the same gateway.
@@ -120,10 +121,6 @@ impl Inner {
     /// Returns the id of another request.
     pub(crate) fn new_id(&self) -> String {
         format!("{:x}:{:x}", self.process, self.next.fetch_add(1, Ordering::Relaxed))
-    }
-
-    pub(crate) fn is_first_use(&self) -> bool {
-        self.first_use.load(Ordering::Relaxed)
     }
 }
 

@@ -4,7 +4,7 @@ use steadfast_call::Lane;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::{
-    error::NotGranted,
+    error::{NotGranted, StoreError},
     returns::Return,
     rule::{Micros, Rule},
     shared::Inner,
@@ -55,15 +55,20 @@ impl SharedZone {
         loop {
             let asked = shared.store.now();
             permit.usable_until = asked + micros(rule.hold());
-            let ask = Ask::new(&permit.id, lane);
-            let ask = if shared.is_first_use() { ask.first_use() } else { ask };
-            let decided = shared.store.acquire(key, rule, &ask);
-            let decided = match deadline {
-                Some(deadline) => {
-                    timeout_at(deadline, decided).await.unwrap_or_else(|_| Err(shared.store.is_silent()))
+            let first_use = rule.is_per_token() && shared.new_token.is_first_use(key);
+            let decided = match self.within(deadline, shared.store.connect()).await {
+                // It may be asked from here on, so it is given back however that ends.
+                Ok(()) => {
+                    permit.end = End::Refund;
+                    let ask = Ask::new(&permit.id, lane);
+                    let ask = if first_use { ask.first_use() } else { ask };
+                    self.within(deadline, shared.store.acquire(key, rule, &ask)).await
                 }
-                None => decided.await,
+                Err(error) => Err(error),
             };
+            if decided.is_ok() {
+                shared.new_token.used(key);
+            }
             let (wait, failed) = match decided {
                 // A reply that took too long is given back.
                 Ok((Decision::Granted, _)) if !permit.is_usable() => {
@@ -96,13 +101,27 @@ impl SharedZone {
         }
     }
 
-    /// Makes a permit that is given back unless it is granted and its request leaves.
+    /// Waits for the store until `deadline`.
+    async fn within<T>(
+        &self,
+        deadline: Option<Instant>,
+        answer: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        match deadline {
+            Some(deadline) => {
+                timeout_at(deadline, answer).await.unwrap_or_else(|_| Err(self.zone.shared.store.is_silent()))
+            }
+            None => answer.await,
+        }
+    }
+
+    /// Makes a permit that the store does not know of yet.
     fn unasked(&self) -> SharedPermit {
         SharedPermit {
             id: self.zone.shared.new_id(),
             zone: Arc::clone(&self.zone),
             usable_until: 0,
-            end: End::Refund,
+            end: End::Nothing,
         }
     }
 }

@@ -233,7 +233,11 @@ impl Store {
             _ if matches!(error.code(), Some("NOAUTH" | "WRONGPASS")) => {
                 StoreError::PasswordRefused { store: Arc::clone(&self.name) }
             }
-            _ => self.unreachable(error.category()),
+            // The code alone: the rest of the text is the server's.
+            _ => match error.code() {
+                Some(code) => self.unreachable(&format!("{} ({code})", error.category())),
+                None => self.unreachable(error.category()),
+            },
         }
     }
 

@@ -54,28 +54,36 @@ impl Gate for LimiterGate {
     type Permit = LoginPermit;
 
     async fn acquire(&self, zones: &[Zone], lane: Lane) -> Result<LoginPermit, BoxError> {
-        Ok(LoginPermit(Some(self.limiter.acquire(zones, self.keys(), lane).await?)))
+        let permit = self.limiter.acquire(zones, self.keys(), lane).await?;
+        Ok(LoginPermit { permit: Some(permit), gate: self.clone() })
     }
 }
 
 /// A login's permit.
 #[derive(Debug)]
-pub struct LoginPermit(Option<Permit>);
+pub struct LoginPermit {
+    permit: Option<Permit>,
+    gate: LimiterGate,
+}
 
 impl GatePermit for LoginPermit {
     fn sent(&mut self) {
-        if let Some(permit) = &mut self.0 {
+        if let Some(permit) = &mut self.permit {
             permit.sent();
         }
     }
 
     fn answered(&mut self, status: StatusCode, headers: &HeaderMap) {
-        let Some(permit) = self.0.take() else { return };
+        let Some(permit) = self.permit.take() else { return };
         permit.settle(match status {
             StatusCode::TOO_MANY_REQUESTS => {
                 Answer::TooManyRequests { retry_after: RetryAfter::parse(headers).map(|after| after.0) }
             }
             _ => Answer::Accepted,
         });
+        // Processes that share the limits learn of a token before they can be handed it.
+        if status.is_success() {
+            self.gate.begin(TokenOrigin::Minted);
+        }
     }
 }

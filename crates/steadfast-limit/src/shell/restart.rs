@@ -79,8 +79,8 @@ impl ZoneLimiter {
     /// [stored](TokenOrigin::Stored) by an earlier process, the limiter should continue that process's journal.
     /// Without it, all windows count as spent, except for cancels and verifications.
     pub fn begin(&self, keys: ScopeKeys, origin: TokenOrigin) {
-        if let Some(shared_count) = self.shared.shared_count().filter(|_| origin == TokenOrigin::Minted) {
-            shared_count.has_new_token();
+        if origin == TokenOrigin::Minted {
+            self.shared.tell_new_token(keys);
         }
         match (self.shared.beginning(), origin) {
             (Beginning::Configured | Beginning::FromJournal, _) | (_, TokenOrigin::Minted) => {}

@@ -91,6 +91,14 @@ impl Shared {
         Some(count.acquire(&asks.collect::<Vec<_>>(), lane, deadline))
     }
 
+    /// Tells the other processes, if there are any, that the token behind `keys` is new.
+    pub(crate) fn tell_new_token(&self, keys: ScopeKeys) {
+        let Some(Others { count, zones: settings }) = &self.others else { return };
+        let per_token = settings.iter().filter(|zone| zone.scope == Scope::AuthToken);
+        let asks: Vec<_> = per_token.map(|zone| SharedAsk { zone, key: keys.of(Scope::AuthToken) }).collect();
+        count.has_new_token(&asks);
+    }
+
     /// Sets who is told of events, and which routes may be moved.
     pub(crate) fn observed(mut self, observer: Option<Observer>, route_mover: Option<RouteMover>) -> Self {
         self.observer = observer;

@@ -13,8 +13,8 @@ pub trait SharedCount: Send + Sync + fmt::Debug {
     /// Waits until the windows of all processes have room for a request in all of these zones.
     fn acquire(&self, zones: &[SharedAsk<'_>], lane: Lane, deadline: Option<Instant>) -> SharedAcquire;
 
-    /// Learns that this process has just made the token, which nothing can have been counted of.
-    fn has_new_token(&self);
+    /// Learns that this process has just made the token, which nothing can have been counted of in these zones.
+    fn has_new_token(&self, zones: &[SharedAsk<'_>]);
 }
 
 /// A request's question to a [`SharedCount`] about one of its zones.

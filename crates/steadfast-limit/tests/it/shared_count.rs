@@ -13,7 +13,7 @@ use std::{
 use http::{Request, Response};
 use steadfast_limit::{
     Account, Acquire, Answer, BoxError, Lane, Loss, Quota, Refusal, SECOND, Scope, ScopeKeys, SharedAcquire,
-    SharedAsk, SharedCount, SharedSlot, Zone, ZoneLimiter,
+    SharedAsk, SharedCount, SharedSlot, TokenOrigin, Zone, ZoneLimiter,
 };
 use tokio::{
     sync::Notify,
@@ -63,7 +63,10 @@ impl SharedCount for Shared {
         })
     }
 
-    fn has_new_token(&self) {}
+    fn has_new_token(&self, zones: &[SharedAsk<'_>]) {
+        assert_eq!(zones.iter().map(|ask| ask.zone.zone).collect::<Vec<_>>(), [Zone::GENERAL]);
+        self.0.tell("new");
+    }
 }
 
 struct Slot {
@@ -164,6 +167,17 @@ async fn its_own_windows_come_first_and_a_refusal_spends_nothing_of_them() {
     world.others.told();
     assert!(timeout(SECOND, world.acquire()).await.is_err());
     assert_eq!(world.others.told(), [""; 0], "the limiter itself has no room");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_others_are_told_of_a_token_that_was_made_here_and_of_no_other() {
+    let world = world();
+    for origin in [TokenOrigin::Given, TokenOrigin::Stored] {
+        world.limiter.begin(world.keys, origin);
+    }
+    assert_eq!(world.others.told(), [""; 0]);
+    world.limiter.begin(world.keys, TokenOrigin::Minted);
+    assert_eq!(world.others.told(), ["new"]);
 }
 
 #[tokio::test(start_paused = true)]

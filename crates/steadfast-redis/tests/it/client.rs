@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use redis::cmd;
-use steadfast_limit::{Account, Ceilings, Lane, Profile, Quota, SECOND, Scope, Zone, ZoneLimiter};
+use steadfast_limit::{Account, Answer, Ceilings, Lane, Profile, Quota, SECOND, Scope, Zone, ZoneLimiter};
 use steadfast_redis::{NotGranted, Rule, Shared, SharedZone, StoreError, Unfit};
 use steadfast_sandbox::enforce::{Enforcer, Kind, Window, decide};
 use tokio::time::{Instant, sleep};
@@ -129,6 +129,79 @@ async fn a_store_that_starts_again_counts_as_full_except_for_cancels() {
     let mut cancel = zone.acquire(Lane::Critical, Some(Instant::now() + 5 * SECOND)).await.unwrap();
     cancel.sent();
     cancel.settle();
+}
+
+/// The process that made the token used to say so for ever, and an emptied store counted as empty windows.
+#[tokio::test]
+async fn a_store_that_is_emptied_later_counts_as_full_for_those_who_made_the_token_too() {
+    let Some(server) = Server::start().await else { return };
+    let zone = process(&server, Profile::WindowLog).await;
+    zone.acquire(Lane::Trading, soon()).await.unwrap().settle();
+    () = cmd("FLUSHALL").query_async(&mut server.connection().await).await.unwrap();
+    let refused = zone.acquire(Lane::Trading, soon()).await;
+    let Err(NotGranted::WouldMissDeadline { earliest }) = refused else { panic!("{refused:?}") };
+    assert!(earliest > 30 * SECOND, "{earliest:?}");
+}
+
+/// Each try used to leave a call for the store to hear later, twenty a second for each request that waited.
+#[tokio::test]
+async fn a_store_that_comes_back_is_not_told_of_what_it_was_never_asked() {
+    let Some(mut server) = Server::start().await else { return };
+    let zone = process(&server, Profile::WindowLog).await;
+    zone.acquire(Lane::Trading, soon()).await.unwrap().refund();
+    holds(&server, 0).await;
+    server.end();
+    let waiting: Vec<_> = (0..20)
+        .map(|_| {
+            let zone = zone.clone();
+            tokio::spawn(async move { zone.acquire(Lane::Trading, Some(Instant::now() + SECOND)).await.is_err() })
+        })
+        .collect();
+    for refused in waiting {
+        assert!(refused.await.unwrap());
+    }
+    server.restart().await;
+    zone.acquire(Lane::Critical, Some(Instant::now() + 5 * SECOND)).await.unwrap().settle();
+    holds(&server, 1).await;
+    let stats: String =
+        cmd("INFO").arg("commandstats").query_async(&mut server.connection().await).await.unwrap();
+    let told = stats.lines().find_map(|line| line.strip_prefix("cmdstat_zrem:calls=")?.split(',').next());
+    // Those of the scripts, and of calls that were on their way at the end.
+    let told: u32 = told.map_or(0, |told| told.parse().unwrap());
+    assert!(told <= 30, "{told}");
+}
+
+/// A slot of the first zone used to run out while the second one was waited for, and the request left without it.
+#[tokio::test]
+async fn a_slot_that_runs_out_while_another_zone_is_waited_for_is_asked_for_again() {
+    const QUICK: Zone = Zone::new("quick");
+    const SLOW: Zone = Zone::new("slow");
+    let Some(server) = Server::start().await else { return };
+    let process = async || {
+        let shared = Shared::connect(&server.url(), &Account::new("SB0001")).await.unwrap();
+        shared.has_new_token();
+        let quota = |zone, period| {
+            Quota::new(zone, Scope::AuthToken).limit(1, period).profile(Profile::WindowLog)
+        };
+        let builder = ZoneLimiter::builder().zone(quota(QUICK, SECOND)).zone(quota(SLOW, 6 * SECOND));
+        builder.count_with(Arc::new(shared)).build().unwrap()
+    };
+    let (one, other) = (process().await, process().await);
+    let account = Account::new("SB0001");
+    let mut before = other.acquire(&[SLOW], other.keys("gateway", &account), Lane::Trading).await.unwrap();
+    before.sent();
+    before.settle(Answer::Accepted);
+    let both = one.acquire(&[QUICK, SLOW], one.keys("gateway", &account), Lane::Trading);
+    let mut both = both.await.unwrap();
+    both.sent();
+    let mut connection = server.connection().await;
+    let key: Vec<String> = cmd("KEYS").arg("*:quick:*").query_async(&mut connection).await.unwrap();
+    let mut last = cmd("ZRANGE");
+    last.arg(&key[0]).arg(-1).arg(-1).arg("WITHSCORES");
+    let last: Vec<String> = last.query_async(&mut connection).await.unwrap();
+    let (now, _): (f64, f64) = cmd("TIME").query_async(&mut connection).await.unwrap();
+    let left = last[1].parse::<f64>().unwrap() / 1e6 - now;
+    assert!(left > 33.0, "its slot in the first zone is {left} s old");
 }
 
 #[tokio::test]

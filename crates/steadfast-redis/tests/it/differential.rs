@@ -1,3 +1,5 @@
+use std::num::NonZeroU32;
+
 use rand_chacha::{
     ChaCha8Rng,
     rand_core::{Rng, SeedableRng},
@@ -175,6 +177,7 @@ fn rules() -> Vec<Rule> {
         zone(quota().profile(Profile::WindowLog)),
         zone(quota().limit(40, MINUTE / 10).profile(Profile::WindowLog).ceilings(Ceilings::standard())),
         zone(Quota::new(Zone::OTP, Scope::ClientIp).limit(3, SECOND).settle(SECOND / 10)),
+        zone(quota().profile(Profile::Paced { burst: NonZeroU32::new(3).unwrap() })),
     ]
 }
 

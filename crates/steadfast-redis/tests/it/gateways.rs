@@ -1,6 +1,6 @@
 //! Several processes on one store, and gateways with any way of counting: none refuses a request.
 
-use std::{cmp::Reverse, collections::BinaryHeap, time::Duration};
+use std::{cmp::Reverse, collections::BinaryHeap, num::NonZeroU32, time::Duration};
 
 use rand_chacha::{
     ChaCha8Rng,
@@ -209,6 +209,19 @@ fn processes_with_one_store_are_never_refused() {
             assert!(sent > 200, "{sent}");
             assert_eq!(refused, 0, "{profile:?}, {limits:?}");
         }
+    }
+}
+
+/// Each process used to pace itself alone, and two of them overflowed the gateway's bucket.
+#[test]
+fn processes_with_one_store_overflow_no_bucket_of_a_small_burst() {
+    for burst in [1, 3] {
+        let profile = Profile::Paced { burst: NonZeroU32::new(burst).unwrap() };
+        let mut world = World::new(profile, Kind::LeakyBucket { burst: burst - 1 }, &[(10, 1)], 1);
+        world.run(3, 0, START + 300 * S);
+        println!("burst {burst}: {} sent, {} refused", world.granted, world.refused);
+        assert!(world.granted > 100, "{}", world.granted);
+        assert_eq!(world.refused, 0, "burst {burst}");
     }
 }
 
