@@ -17,7 +17,8 @@ impl SharedCount for Shared {
         let zones: Vec<_> = zones.iter().map(|ask| (ask.zone.zone, zone_of(self, ask))).collect();
         Box::pin(async move {
             let mut permits: Vec<Option<SharedPermit>> = zones.iter().map(|_| None).collect();
-            let is_held = |permit: &Option<SharedPermit>| permit.as_ref().is_some_and(SharedPermit::is_usable);
+            let is_held =
+                |permit: &Option<SharedPermit>| permit.as_ref().is_some_and(SharedPermit::is_usable);
             // One that was held for too long, while another was waited for, is given back and asked for again.
             while let Some(lacking) = permits.iter().position(|permit| !is_held(permit)) {
                 permits[lacking] = None;
@@ -45,7 +46,10 @@ impl SharedCount for Shared {
 const MAKES_KEYS_WITHIN: Duration = Duration::from_secs(2);
 
 fn zone_of(shared: &Shared, ask: &SharedAsk<'_>) -> SharedZone {
-    shared.zone(&format!("{:016x}", ask.key), Rule::new(ask.zone))
+    let rule = Rule::new(ask.zone);
+    // Cancels fall under this zone (§8).
+    let rule = if rule.zone() == Zone::GENERAL { rule.emergency_share() } else { rule };
+    shared.zone(&format!("{:016x}", ask.key), rule)
 }
 
 async fn in_zone(

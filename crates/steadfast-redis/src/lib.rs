@@ -32,15 +32,15 @@
 //!
 //! 1. A store that may forget is refused: one that evicts keys, a replica, or one whose replicas may be promoted without
 //!    what it was told.
-//! 2. While the store cannot be reached nothing is granted. Requests wait for 10 s, then fail with the store's name.
+//! 2. While the store cannot be reached nothing is granted but cancels, by a [slot](Rule::emergency_share) that was lent to
+//!    each process before. Other requests wait for 10 s, then fail with the store's name.
 //! 3. A permit may be used for 5 s after it was asked for. One whose reply was lost is given back, and another one is
 //!    asked for.
 //! 4. The store's clock may be set back or forward: time counts no further than this process's own clock allows.
 //!
 //! # Not here yet
 //!
-//! A share of cancels for the time without a store, TLS, Sentinel, and the ownership of orders: orders in doubt are known
-//! to the process alone that sent them.
+//! TLS, Sentinel, and the ownership of orders: orders in doubt are known to the process alone that sent them.
 
 mod count;
 mod error;
@@ -50,6 +50,7 @@ mod returns;
 mod rule;
 mod script;
 mod seal;
+mod share;
 mod shared;
 mod shared_zone;
 mod store;
@@ -58,7 +59,7 @@ mod token_store;
 mod windows;
 
 #[doc(hidden)]
-pub use self::script::{acquire_arguments, settle_arguments};
+pub use self::script::{acquire_arguments, lend_arguments, settle_arguments};
 pub use self::{
     error::{NotGranted, StoreError, Unfit},
     rule::{Micros, Rule},

@@ -17,6 +17,12 @@ const PATIENCE: Micros = 3_000_000;
 /// `min-replicas-max-lag`.
 const PROMOTION_LAG: Micros = 10_000_000;
 
+/// How many slots of a window are lent to no process.
+const LEFT_TO_ALL: u32 = 5;
+
+/// How far a lent slot's stamp is beyond those of requests on their way.
+const BESIDE_LENT: Micros = 1_000_000;
+
 /// What clocks may differ by, besides their rate: the rounding of timers, and that of stamps.
 const ROUNDING: Micros = 2_000;
 
@@ -49,6 +55,7 @@ pub struct Rule {
     hold: Micros,
     arrives_within: Micros,
     settle: Micros,
+    shares: bool,
 }
 
 /// One window of a zone.
@@ -78,6 +85,11 @@ impl Window {
         let own = self.ceilings[lane as usize];
         if is_full { own.saturating_sub(self.ceilings[Lane::Trading as usize]).max(1) } else { own }
     }
+
+    /// Returns how many slots there are.
+    pub(crate) fn limit(&self) -> u32 {
+        self.ceilings[Lane::Critical as usize]
+    }
 }
 
 impl Rule {
@@ -104,6 +116,7 @@ impl Rule {
             hold: micros(LONGEST_HOLD),
             arrives_within: 30_000_000,
             settle: micros(settings.settle),
+            shares: false,
         }
     }
 
@@ -113,6 +126,22 @@ impl Rule {
     pub fn arrives_within(mut self, arrives_within: Duration) -> Self {
         self.arrives_within = micros(arrives_within);
         self
+    }
+
+    /// Lends every process one slot of each window, for cancels that the store does not let through, or that cannot ask it.
+    /// The store takes it from the limit for as long as it is lent, and lends no slot that leaves fewer than five.
+    #[must_use]
+    pub fn emergency_share(mut self) -> Self {
+        self.shares = true;
+        self
+    }
+
+    /// Returns the rule by which a process uses the slot that is lent to it.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn of_share(&self) -> Self {
+        let windows = self.windows.iter().map(|window| Window { ceilings: [1; Lane::ALL.len()], ..*window });
+        Self { windows: windows.collect(), shares: false, ..self.clone() }
     }
 
     /// Returns the zone.
@@ -170,6 +199,22 @@ impl Rule {
     /// counted, and as that fills the longest window. If a replica was promoted, the former server may not know yet.
     pub(crate) fn full_after_loss(&self) -> Micros {
         PROMOTION_LAG + self.on_its_way() + self.longest()
+    }
+
+    /// How many slots may be lent.
+    pub(crate) fn most_lent(&self) -> u32 {
+        let least = self.windows.iter().map(Window::limit).min().unwrap_or(0);
+        if self.shares { least.saturating_sub(LEFT_TO_ALL) } else { 0 }
+    }
+
+    /// Returns the instant after which no stamp lies but those of lent slots.
+    pub(crate) fn lent_from(&self, now: Micros) -> Micros {
+        now + self.on_its_way() + BESIDE_LENT
+    }
+
+    /// How long a slot stays taken after its process may have used it last.
+    pub(crate) fn after_share(&self) -> Micros {
+        self.on_its_way() + 2 * self.longest() + BESIDE_LENT
     }
 
     /// How long a stamp is kept.

@@ -24,6 +24,9 @@ impl Script {
     /// Records an answer.
     pub const SETTLE: Self = Self { source: include_str!("script/settle.lua") };
 
+    /// Lends a slot.
+    pub const LEND: Self = Self { source: include_str!("script/lend.lua") };
+
     /// Returns the text for one run of a server.
     #[must_use]
     pub fn text(self, run: &str) -> String {
@@ -44,11 +47,18 @@ impl Script {
 pub fn acquire_arguments(rule: &Rule, ask: &Ask<'_>, latest: Micros) -> Vec<String> {
     let Ask { id, lane, first_use } = *ask;
     let flags = [first_use, lane == Lane::Critical, rule.interpolates()].map(Micros::from);
-    let times = [rule.on_its_way(), rule.given_up_earlier(lane), rule.full_after_loss(), rule.kept()];
-    let windows = rule
-        .windows()
-        .iter()
-        .flat_map(|window| [window.most(lane, false).into(), window.most(lane, true).into(), window.period]);
+    let times = [
+        rule.on_its_way(),
+        rule.given_up_earlier(lane),
+        rule.full_after_loss(),
+        rule.kept(),
+        rule.lent_from(0) - rule.on_its_way(),
+    ];
+    let windows = rule.windows().iter().flat_map(|window| {
+        let [most, most_while_full, limit] =
+            [window.most(lane, false), window.most(lane, true), window.limit()].map(Micros::from);
+        [most, most_while_full, limit, window.period]
+    });
     let numbers = [latest].into_iter().chain(flags).chain(times).chain(windows);
     [id.to_owned()].into_iter().chain(numbers.map(|number| number.to_string())).collect()
 }
@@ -60,13 +70,21 @@ pub fn settle_arguments(rule: &Rule, id: &str, latest: Micros) -> Vec<String> {
     vec![id.to_owned(), latest.to_string(), rule.settle().to_string()]
 }
 
+/// Returns the arguments of [`Script::LEND`].
+#[doc(hidden)]
+#[must_use]
+pub fn lend_arguments(rule: &Rule, id: &str, life: Micros, latest: Micros) -> Vec<String> {
+    let numbers = [latest, life, rule.lent_from(0), rule.most_lent().into()];
+    [id.to_owned()].into_iter().chain(numbers.map(|number| number.to_string())).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_scripts_are_short_name_their_run_and_read_the_clock_once() {
-        for script in [Script::ACQUIRE, Script::SETTLE] {
+        for script in [Script::ACQUIRE, Script::SETTLE, Script::LEND] {
             let text = script.text("8f3a");
             let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with("--")).count();
             assert!(lines <= 60, "{lines}");
@@ -78,7 +96,7 @@ mod tests {
 
     #[test]
     fn no_number_goes_through_a_conversion_that_rounds() {
-        for script in [Script::ACQUIRE, Script::SETTLE] {
+        for script in [Script::ACQUIRE, Script::SETTLE, Script::LEND] {
             assert!(!script.source.contains("tostring"));
             // The one string that is joined is the caller's own.
             assert!(script.source.matches(" .. ").count() <= 1);

@@ -10,8 +10,8 @@ use std::{
 use steadfast_call::{BootClock, ext::Account};
 
 use crate::{
-    error::StoreError, new_token::NewToken, returns::Returns, rule::Rule, seal::Seal, shared_zone::SharedZone,
-    store::Store, token_store::RedisStore,
+    error::StoreError, new_token::NewToken, returns::Returns, rule::Rule, seal::Seal, share::Shares,
+    shared_zone::SharedZone, store::Store, token_store::RedisStore,
 };
 
 /// One account's place in a store that several processes share.
@@ -58,6 +58,7 @@ pub(crate) struct Inner {
     process: u64,
     next: AtomicU64,
     pub(crate) new_token: NewToken,
+    pub(crate) shares: Shares,
 }
 
 impl Shared {
@@ -81,6 +82,7 @@ impl Shared {
                 process: RandomState::new().hash_one(std::process::id()),
                 next: AtomicU64::new(0),
                 new_token: NewToken::default(),
+                shares: Shares::default(),
             }),
         })
     }

@@ -7,6 +7,7 @@ use crate::{
     error::{NotGranted, StoreError},
     returns::Return,
     rule::{Micros, Rule},
+    share::Shares,
     shared::Inner,
     windows::{Ask, Decision},
 };
@@ -30,6 +31,9 @@ struct Zone {
 /// How long a request waits for a store that cannot be reached.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long a cancel waits for the store if a slot is lent to its process.
+const PATIENCE_OF_CANCELS: Duration = Duration::from_millis(250);
+
 /// How soon a store that has failed is asked again.
 const ASKS_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
@@ -38,12 +42,29 @@ const AFTER_RESET: Duration = Duration::from_secs(1);
 
 impl SharedZone {
     pub(crate) fn new(shared: Arc<Inner>, key: String, rule: Rule) -> Self {
-        Self { zone: Arc::new(Zone { shared, key: key.into(), rule: rule.into() }) }
+        Self::of(shared, key.into(), rule.into())
+    }
+
+    pub(crate) fn of(shared: Arc<Inner>, key: Arc<str>, rule: Arc<Rule>) -> Self {
+        Self { zone: Arc::new(Zone { shared, key, rule }) }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Inner> {
+        &self.zone.shared
+    }
+
+    pub(crate) fn key(&self) -> &Arc<str> {
+        &self.zone.key
+    }
+
+    pub(crate) fn rule(&self) -> &Arc<Rule> {
+        &self.zone.rule
     }
 
     /// Waits until the windows of all processes have room for a request of `lane`.
     ///
-    /// While the store cannot be reached nothing is granted.
+    /// While the store cannot be reached nothing is granted. A cancel that the store does not let through may leave by the
+    /// slot that is [lent](Rule::emergency_share) to this process.
     ///
     /// # Errors
     ///
@@ -56,13 +77,14 @@ impl SharedZone {
             let asked = shared.store.now();
             permit.usable_until = asked + micros(rule.hold());
             let first_use = rule.is_per_token() && shared.new_token.is_first_use(key);
-            let decided = match self.within(deadline, shared.store.connect()).await {
+            let until = self.asks_until(lane, deadline);
+            let decided = match self.within(until, shared.store.connect()).await {
                 // It may be asked from here on, so it is given back however that ends.
                 Ok(()) => {
                     permit.end = End::Refund;
                     let ask = Ask::new(&permit.id, lane);
                     let ask = if first_use { ask.first_use() } else { ask };
-                    self.within(deadline, shared.store.acquire(key, rule, &ask)).await
+                    self.within(until, shared.store.acquire(key, rule, &ask)).await
                 }
                 Err(error) => Err(error),
             };
@@ -75,14 +97,23 @@ impl SharedZone {
                     permit = self.unasked();
                     continue;
                 }
-                Ok((Decision::Granted, _)) => return Ok(permit),
+                Ok((Decision::Granted, _)) => {
+                    Shares::ask_for(shared, self);
+                    return Ok(permit);
+                }
                 Ok((Decision::Refused { .. }, wait)) => {
                     unreachable_since = None;
+                    if let Some(lent) = self.lent(lane, deadline) {
+                        return Ok(lent);
+                    }
                     (wait, None)
                 }
                 Err(error) => {
                     // It may have been granted all the same, so it is given back and asked for as another one.
                     permit = self.unasked();
+                    if let Some(lent) = self.lent(lane, deadline) {
+                        return Ok(lent);
+                    }
                     let now = Instant::now();
                     if now - *unreachable_since.get_or_insert(now) >= PATIENCE {
                         return Err(NotGranted::Store(error));
@@ -99,6 +130,32 @@ impl SharedZone {
             }
             sleep(wait).await;
         }
+    }
+
+    /// Takes the slot that is lent to this process, for a cancel.
+    fn lent(&self, lane: Lane, deadline: Option<Instant>) -> Option<SharedPermit> {
+        let Zone { shared, key, rule } = &*self.zone;
+        if lane != Lane::Critical || deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            return None;
+        }
+        let (mut permit, now) = (self.unasked(), shared.store.now());
+        if !shared.shares.take(key, &permit.id, now) {
+            return None;
+        }
+        permit.usable_until = now + micros(rule.hold());
+        (permit.end, permit.is_lent) = (End::Refund, true);
+        Some(permit)
+    }
+
+    /// Returns until when the store is waited for: not for long by a cancel that can leave without it.
+    fn asks_until(&self, lane: Lane, deadline: Option<Instant>) -> Option<Instant> {
+        let Zone { shared, key, .. } = &*self.zone;
+        if lane != Lane::Critical || !shared.shares.has_room(key, shared.store.now()) {
+            return deadline;
+        }
+        let now = Instant::now();
+        let half = deadline.map(|deadline| deadline.saturating_duration_since(now) / 2);
+        Some(now + half.map_or(PATIENCE_OF_CANCELS, |half| half.min(PATIENCE_OF_CANCELS)))
     }
 
     /// Waits for the store until `deadline`.
@@ -121,6 +178,7 @@ impl SharedZone {
             id: self.zone.shared.new_id(),
             zone: Arc::clone(&self.zone),
             usable_until: 0,
+            is_lent: false,
             end: End::Nothing,
         }
     }
@@ -141,6 +199,8 @@ pub struct SharedPermit {
     zone: Arc<Zone>,
     id: String,
     usable_until: Micros,
+    /// True if its slot is the one that is lent to this process.
+    is_lent: bool,
     end: End,
 }
 
@@ -157,6 +217,16 @@ impl SharedPermit {
     #[must_use]
     pub fn is_usable(&self) -> bool {
         self.zone.shared.store.now() <= self.usable_until
+    }
+
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Keeps the slot, which the store has lent.
+    pub(crate) fn into_id(mut self) -> String {
+        self.end = End::Nothing;
+        std::mem::take(&mut self.id)
     }
 
     /// Marks that the request leaves now, or may.
@@ -188,6 +258,10 @@ impl Drop for SharedPermit {
             End::Refund => None,
             End::Settle(after) => Some(after),
         };
+        if self.is_lent {
+            let answered = after.map(|after| shared.store.now() + micros(after));
+            return shared.shares.end(key, &self.id, answered);
+        }
         let id = std::mem::take(&mut self.id);
         shared.returns.send(Return::new(Arc::clone(key), Arc::clone(rule), id, after));
     }

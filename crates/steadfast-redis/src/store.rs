@@ -1,8 +1,8 @@
 use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
 
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, FromRedisValue, RedisError, ServerErrorKind,
-    aio::MultiplexedConnection, cmd,
+    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, FromRedisValue, RedisError,
+    ServerErrorKind, aio::MultiplexedConnection, cmd,
 };
 use steadfast_call::BootClock;
 use tokio::{
@@ -14,7 +14,7 @@ use crate::{
     error::{StoreError, Unfit},
     fitness::Info,
     rule::{Micros, Rule},
-    script::{Script, acquire_arguments, settle_arguments},
+    script::{Script, acquire_arguments, lend_arguments, settle_arguments},
     store_clock::StoreClock,
     windows::{Ask, Decision},
 };
@@ -49,6 +49,7 @@ struct Open {
     number: u64,
     acquire: Arc<str>,
     settle: Arc<str>,
+    lend: Arc<str>,
 }
 
 /// The server's answer to a script.
@@ -94,6 +95,19 @@ impl Store {
     /// Records an answer.
     pub(crate) async fn settle(&self, key: &str, rule: &Rule, id: &str) -> Result<(), StoreError> {
         self.call(Script::SETTLE, key, |latest| settle_arguments(rule, id, latest)).await.map(|_| ())
+    }
+
+    /// Lends the slot of a granted request for `life`. False if it cannot be lent.
+    pub(crate) async fn lend(
+        &self,
+        key: &str,
+        rule: &Rule,
+        id: &str,
+        life: Micros,
+    ) -> Result<bool, StoreError> {
+        let arguments = |latest| lend_arguments(rule, id, life, latest);
+        let ((lent, ..), _) = self.call(Script::LEND, key, arguments).await?;
+        Ok(lent == 1)
     }
 
     /// Takes back a request that never left, and its place among those who wait.
@@ -149,7 +163,11 @@ impl Store {
             let mut open = self.open().await?;
             let sent = self.now();
             let latest = self.clock.lock().latest(sent);
-            let known = if script == Script::ACQUIRE { &open.acquire } else { &open.settle };
+            let known = match script {
+                Script::ACQUIRE => &open.acquire,
+                Script::SETTLE => &open.settle,
+                _ => &open.lend,
+            };
             let mut evaluate = cmd("EVALSHA");
             evaluate.arg(&**known).arg(1).arg(key).arg(arguments(latest));
             match evaluate.query_async::<Reply>(&mut open.connection).await {
@@ -206,16 +224,17 @@ impl Store {
         let info = Info(&info);
         info.check().map_err(|why| StoreError::Unfit { store: Arc::clone(&self.name), why })?;
         let run = info.run().ok_or_else(|| self.unreachable("it does not name its run"))?;
-        let mut shas = [Script::ACQUIRE, Script::SETTLE].map(|_| Arc::from(""));
-        for (sha, script) in shas.iter_mut().zip([Script::ACQUIRE, Script::SETTLE]) {
+        let scripts = [Script::ACQUIRE, Script::SETTLE, Script::LEND];
+        let mut shas = scripts.map(|_| Arc::from(""));
+        for (sha, script) in shas.iter_mut().zip(scripts) {
             let mut load = cmd("SCRIPT");
             load.arg("LOAD").arg(script.text(run));
             let loaded: String =
                 load.query_async(&mut connection).await.map_err(|error| self.error(&error))?;
             *sha = loaded.into();
         }
-        let [acquire, settle] = shas;
-        Ok(Open { connection, number, acquire, settle })
+        let [acquire, settle, lend] = shas;
+        Ok(Open { connection, number, acquire, settle, lend })
     }
 
     /// Ends a connection that has failed, and says why it did.

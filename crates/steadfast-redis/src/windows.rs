@@ -20,7 +20,9 @@ pub(crate) const GRACE: Micros = 100_000;
 ///    with a request on its way leaves the right stamp behind.
 /// 2. A request is granted if the windows have room, with those on their way counted as answered now.
 /// 3. Cancels and verification wait 3 s for those on their way, and no longer.
-/// 4. The memory belongs to one run of the store. After another run, or when the memory is gone, all windows count
+/// 4. A slot that is [lent](Self::lend) to a process is taken from the limit, and not from what other lanes leave to
+///    cancels.
+/// 5. The memory belongs to one run of the store. After another run, or when the memory is gone, all windows count
 ///    as full until what had been granted before cannot matter any more. Cancels keep their reserve.
 ///
 /// # Example
@@ -129,6 +131,27 @@ impl SharedWindows {
         *stamp = answered.min(*stamp);
     }
 
+    /// Lends the slot of a granted request to its process for `life`, or for longer if it is lent already. False if too
+    /// many are lent, or the store does not know of it any more.
+    ///
+    /// A slot in each window: the process may use it when it cannot reach the store.
+    pub fn lend(&mut self, id: &str, life: Micros, now: Micros) -> bool {
+        let (lent, from) = (self.lent(now), self.rule.lent_from(now));
+        let Some(stamp) = self.stamps.get_mut(id).filter(|stamp| **stamp > now) else { return false };
+        if *stamp <= from && lent >= self.rule.most_lent() as usize {
+            return false;
+        }
+        // Even, as of an answer: no lane gives it up.
+        *stamp = now + life + ((now + life) & 1);
+        true
+    }
+
+    /// Returns how many slots are lent.
+    fn lent(&self, now: Micros) -> usize {
+        let from = self.rule.lent_from(now);
+        self.stamps.values().filter(|stamp| **stamp > from).count()
+    }
+
     /// Records that a request never left, or that its caller waits no longer.
     pub fn refund(&mut self, id: &str) {
         self.stamps.remove(id);
@@ -177,8 +200,10 @@ impl SharedWindows {
         let mut stamps: Vec<_> = self.stamps.values().map(|stamp| self.counted(*stamp, lane, now)).collect();
         stamps.sort_unstable();
         stamps.extend(std::iter::repeat_n(now, ahead));
+        let lent = self.lent(now);
         let windows = self.rule.windows().iter().map(|window| {
-            let most = window.most(lane, is_full) as usize;
+            // What is lent fills slots of its own, as far as the limit has them.
+            let most = (window.most(lane, is_full) as usize + lent).min(window.limit() as usize);
             let interpolates = self.rule.interpolates();
             Filled { stamps: &stamps, most, period: window.period, interpolates }.opens(now)
         });

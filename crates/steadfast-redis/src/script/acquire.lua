@@ -4,7 +4,8 @@
 -- member is the run of the store that the set belongs to, with -BASE - the instant until which the windows count as
 -- full. Members between are callers that were refused, with the negative instant of their turn.
 -- ARGV: id, latest time, first use, critical, interpolates, time on its way, how much earlier that is given up, how long
--- all is full after a loss, how long stamps are kept; then for each window the most, the most while full, the period.
+-- all is full after a loss, how long stamps are kept, how far lent slots lie beyond those on their way; then for each
+-- window the most, the most while full, the limit, the period.
 local run, BASE, GRACE, key = '{run_id}', 4503599627370496, 100000, KEYS[1]
 local clock = redis.call('TIME')
 local time = clock[1] * 1000000 + clock[2]
@@ -33,16 +34,14 @@ local function opens(most, period, others)
     local stamp = i % 2 == 0 and tonumber(value)
     if stamp then s[i / 2] = math.min(now, stamp > now and stamp % 2 == 1 and stamp - number[7] or stamp) end
   end
-  for _ = 1, others do s[#s + 1] = now end
-  table.sort(s)
+  for _ = 1, others do s[#s + 1] = now end; table.sort(s)
   local n, at, assumed = #s, math.max(now, s[#s - most + 1] + period)
   while interpolates and at ~= assumed do
     assumed = at
     for shift = 0, period, period do
       local gone, before = 1, 1
       for i = 1, n do
-        local b = s[i] + shift
-        if b > at then break end
+        local b = s[i] + shift; if b > at then break end
         while gone <= n and s[gone] + period < b do gone = gone + 1 end
         while before <= n and s[before] < b do before = before + 1 end
         local earlier, spare = before - gone, math.max(0, most - 1 - (n - before + 1))
@@ -55,9 +54,12 @@ local function opens(most, period, others)
   return at
 end
 local function all(others)
-  local at, is_full = now, full > now
+  local from, at, is_full = text(now + number[6] + number[10], true), now, full > now
   if is_full and not is_critical then return full end
-  for i = 10, #ARGV, 3 do at = math.max(at, opens(number[is_full and i + 1 or i], number[i + 2], others)) end
+  local lent = redis.call('ZCOUNT', key, from, '+inf')
+  for i = 11, #ARGV, 4 do
+    at = math.max(at, opens(math.min(number[is_full and i + 1 or i] + lent, number[i + 2]), number[i + 3], others))
+  end
   return at
 end
 

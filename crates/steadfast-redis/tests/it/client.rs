@@ -154,7 +154,9 @@ async fn a_store_that_comes_back_is_not_told_of_what_it_was_never_asked() {
     let waiting: Vec<_> = (0..20)
         .map(|_| {
             let zone = zone.clone();
-            tokio::spawn(async move { zone.acquire(Lane::Trading, Some(Instant::now() + SECOND)).await.is_err() })
+            tokio::spawn(
+                async move { zone.acquire(Lane::Trading, Some(Instant::now() + SECOND)).await.is_err() },
+            )
         })
         .collect();
     for refused in waiting {
@@ -180,9 +182,8 @@ async fn a_slot_that_runs_out_while_another_zone_is_waited_for_is_asked_for_agai
     let process = async || {
         let shared = Shared::connect(&server.url(), &Account::new("SB0001")).await.unwrap();
         shared.has_new_token();
-        let quota = |zone, period| {
-            Quota::new(zone, Scope::AuthToken).limit(1, period).profile(Profile::WindowLog)
-        };
+        let quota =
+            |zone, period| Quota::new(zone, Scope::AuthToken).limit(1, period).profile(Profile::WindowLog);
         let builder = ZoneLimiter::builder().zone(quota(QUICK, SECOND)).zone(quota(SLOW, 6 * SECOND));
         builder.count_with(Arc::new(shared)).build().unwrap()
     };
@@ -231,6 +232,92 @@ async fn without_the_store_nothing_is_granted_and_its_name_is_told() {
     assert!(server.url().contains(&*store), "{store}");
     // It goes on by itself.
     zone.acquire(Lane::Critical, Some(Instant::now() + 5 * SECOND)).await.unwrap().refund();
+}
+
+/// Waits until the store has lent so many slots.
+async fn lends(server: &Server, expected: usize) {
+    let mut connection = server.connection().await;
+    for _ in 0..500 {
+        let (now, _): (u64, u64) = cmd("TIME").query_async(&mut connection).await.unwrap();
+        let mut count = cmd("ZCOUNT");
+        let far = (now + 600) * 1_000_000;
+        let count: usize = count.arg(KEY).arg(far).arg("+inf").query_async(&mut connection).await.unwrap();
+        if count == expected {
+            return;
+        }
+        sleep(10 * MS).await;
+    }
+    panic!("the store does not come to lend {expected} slots");
+}
+
+/// A process of the account with a slot of its own, once the store has lent it.
+async fn sharing_process(server: &Server, gateway: &str) -> SharedZone {
+    let shared = Shared::connect(&server.url(), &Account::new("SB0001")).await.unwrap();
+    shared.has_new_token();
+    let zone = shared.zone(gateway, rule(Profile::WindowLog).emergency_share());
+    zone.acquire(Lane::Critical, Some(Instant::now() + 5 * SECOND)).await.unwrap().refund();
+    zone
+}
+
+#[tokio::test]
+async fn without_the_store_cancels_leave_by_the_slot_that_is_lent_to_their_process() {
+    let Some(server) = Server::start().await else { return };
+    let zone = sharing_process(&server, "gateway").await;
+    lends(&server, 1).await;
+    server.stop(true);
+    let began = Instant::now();
+    let mut cancel = zone.acquire(Lane::Critical, Some(began + 5 * SECOND)).await.unwrap();
+    assert!(began.elapsed() < 500 * MS, "{:?}", began.elapsed());
+    assert!(cancel.is_usable());
+    cancel.sent();
+    cancel.settle();
+    // One a second, and nothing else.
+    assert!(matches!(zone.acquire(Lane::Critical, soon()).await, Err(NotGranted::Store(_))));
+    assert!(matches!(zone.acquire(Lane::Trading, soon()).await, Err(NotGranted::Store(_))));
+    let mut next = zone.acquire(Lane::Critical, Some(Instant::now() + 3 * SECOND)).await.unwrap();
+    assert!(began.elapsed() > SECOND, "{:?}", began.elapsed());
+    next.sent();
+    drop(next);
+    assert!(
+        matches!(zone.acquire(Lane::Critical, soon()).await, Err(NotGranted::Store(_))),
+        "it has no answer"
+    );
+    server.stop(false);
+    zone.acquire(Lane::Critical, Some(Instant::now() + 5 * SECOND)).await.unwrap().refund();
+}
+
+#[tokio::test]
+async fn what_is_lent_is_taken_from_the_limit_and_leaves_five() {
+    let Some(server) = Server::start().await else { return };
+    let mut processes = Vec::new();
+    for lent in [1, 2, 3, 4, 5, 5] {
+        processes.push(sharing_process(&server, "gateway").await);
+        lends(&server, lent).await;
+        sleep(50 * MS).await;
+        lends(&server, lent).await;
+    }
+    // Two of ten were left to cancels, so eight polls still fit beside two slots: five beside five.
+    let polls = futures(5, || async { processes[0].acquire(Lane::Bulk, soon()).await.unwrap() }).await;
+    // Those who have a slot use it for a cancel, and the sixth has none.
+    for (process, lane, is_granted) in [
+        (1, Lane::Bulk, false),
+        (1, Lane::Critical, true),
+        (1, Lane::Critical, false),
+        (5, Lane::Critical, false),
+    ] {
+        match processes[process].acquire(lane, soon()).await {
+            Ok(mut permit) => {
+                assert!(is_granted, "{process} {lane:?}");
+                permit.sent();
+            }
+            Err(NotGranted::WouldMissDeadline { .. }) => assert!(!is_granted, "{process} {lane:?}"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    drop(polls);
+    // The slots of those that end are given back.
+    processes.clear();
+    lends(&server, 0).await;
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use rand_chacha::{
 use redis::{aio::MultiplexedConnection, cmd};
 use steadfast_limit::{Ceilings, Lane, MINUTE, Profile, Quota, SECOND, Scope, Zone, ZoneLimiter};
 use steadfast_redis::{
-    Ask, Decision, Micros, Rule, Script, SharedWindows, acquire_arguments, settle_arguments,
+    Ask, Decision, Micros, Rule, Script, SharedWindows, acquire_arguments, lend_arguments, settle_arguments,
 };
 
 use crate::server::Server;
@@ -34,6 +34,7 @@ struct Counts {
     granted: u32,
     refused: u32,
     settled: u32,
+    lent: u32,
 }
 
 impl Pair {
@@ -70,7 +71,14 @@ impl Pair {
                 () = cmd("DEL").arg(&self.key).query_async(&mut self.store).await.unwrap();
             }
             // A settled request may be settled again, and one of a store that was emptied too.
-            2..350 => {
+            2..20 => {
+                let granted = std::mem::take(&mut self.granted);
+                if let Some(at) = self.any(&granted) {
+                    self.lend(&granted[at]).await;
+                }
+                self.granted = granted;
+            }
+            20..350 => {
                 let granted = std::mem::take(&mut self.granted);
                 if let Some(at) = self.any(&granted) {
                     self.settle(&granted[at]).await;
@@ -145,6 +153,16 @@ impl Pair {
         self.counts.settled += 1;
     }
 
+    async fn lend(&mut self, id: &str) {
+        let (time, latest) = self.times();
+        let life = 36_000_000 + self.below(60_000_000) as Micros;
+        let expected = self.core.lend(id, life, self.now);
+        let arguments = lend_arguments(&self.rule, id, life, latest);
+        let (lent, ..) = self.call(Script::LEND, time, &arguments).await;
+        assert_eq!(lent == 1, expected, "{id} at {} in {:?}", self.now, self.core);
+        self.counts.lent += u32::from(expected);
+    }
+
     /// Returns the store's time and the latest one of the caller, of which the earlier is now.
     fn times(&mut self) -> (Micros, Micros) {
         let beyond = self.below(3_600_000_000) as Micros;
@@ -172,7 +190,7 @@ fn rules() -> Vec<Rule> {
     };
     let quota = || Quota::new(Zone::GENERAL, Scope::AuthToken).limit(10, SECOND);
     vec![
-        zone(quota().limit(40, MINUTE / 10).ceilings(Ceilings::standard())),
+        zone(quota().limit(40, MINUTE / 10).ceilings(Ceilings::standard())).emergency_share(),
         zone(quota().limit(400, MINUTE).ceilings(Ceilings::standard())),
         zone(quota().profile(Profile::WindowLog)),
         zone(quota().limit(40, MINUTE / 10).profile(Profile::WindowLog).ceilings(Ceilings::standard())),
@@ -190,7 +208,8 @@ async fn agree(decisions: u32, seed: u64) {
             pair.step().await;
         }
         println!("{number}: {:?}", pair.counts);
-        let Counts { granted, refused, settled } = pair.counts;
+        let Counts { granted, refused, settled, lent } = pair.counts;
+        assert!(lent > 0 || number > 0, "{:?}", pair.counts);
         assert!(granted.min(refused).min(settled) > decisions / 20, "{:?}", pair.counts);
     }
 }

@@ -28,10 +28,15 @@ enum Happening {
     Settled,
     /// The store is another one from here on, or empty.
     Lost,
+    /// A process tries to use the slot that is lent to it.
+    Shared,
+    /// It has the answer.
+    ShareSettled,
 }
 
 struct World {
     windows: SharedWindows,
+    share_rule: Rule,
     gateway: Vec<Enforcer>,
     happenings: BinaryHeap<Reverse<(Micros, u64, Happening)>>,
     dice: ChaCha8Rng,
@@ -41,6 +46,9 @@ struct World {
     hold: u64,
     granted: usize,
     refused: usize,
+    /// The windows of a slot that is lent to a process.
+    share: Option<SharedWindows>,
+    by_share: usize,
 }
 
 impl World {
@@ -49,10 +57,11 @@ impl World {
         let quota =
             limits.iter().fold(quota, |quota, (limit, s)| quota.limit(*limit, Duration::from_secs(*s)));
         let limiter = ZoneLimiter::builder().zone(quota).build().unwrap();
-        let rule = Rule::new(&limiter.settings()[0]);
+        let rule = Rule::new(&limiter.settings()[0]).emergency_share();
         let window = |(limit, s): &(u32, u64)| Window::new(*limit, Duration::from_secs(*s)).unwrap();
         Self {
             hold: rule.hold().as_micros() as u64,
+            share_rule: rule.of_share(),
             windows: SharedWindows::new(rule),
             gateway: limits.iter().map(|limit| Enforcer::new(kind, window(limit))).collect(),
             happenings: BinaryHeap::new(),
@@ -62,6 +71,34 @@ impl World {
             next: 0,
             granted: 0,
             refused: 0,
+            share: None,
+            by_share: 0,
+        }
+    }
+
+    /// Lends a slot to a process, which uses it for ever.
+    fn lends_one(&mut self) {
+        let ask = Ask::new("lent", Lane::Normal).first_use();
+        assert_eq!(self.windows.acquire("run0", &ask, START), Decision::Granted);
+        assert!(self.windows.lend("lent", 3_600 * S, START));
+        self.share = Some(SharedWindows::new(self.share_rule.clone()));
+        self.happen(START, 0, Happening::Shared);
+    }
+
+    /// Uses the lent slot, if its windows have room, and asks again soon.
+    fn use_share(&mut self, now: Micros) {
+        self.happen(now + 50_000, 0, Happening::Shared);
+        let Some(share) = &mut self.share else { return };
+        self.next += 1;
+        let (id, name) = (self.next, self.next.to_string());
+        if share.acquire("share", &Ask::new(&name, Lane::Trading).first_use(), now) == Decision::Granted {
+            self.by_share += 1;
+            let counted = now + self.takes();
+            self.happen(counted, id, Happening::Counted);
+            let settled = counted + self.takes();
+            self.happen(settled, id, Happening::ShareSettled);
+        } else {
+            share.refund(&name);
         }
     }
 
@@ -107,6 +144,12 @@ impl World {
                 Happening::Settled => {
                     let at = self.allowed(now);
                     self.windows.settle(&id.to_string(), at);
+                }
+                Happening::Shared => self.use_share(now),
+                Happening::ShareSettled => {
+                    if let Some(share) = &mut self.share {
+                        share.settle(&id.to_string(), now);
+                    }
                 }
                 Happening::Lost if self.below(2) == 0 => self.windows.flush(),
                 Happening::Lost => {
@@ -208,6 +251,26 @@ fn processes_with_one_store_are_never_refused() {
             let (sent, refused) = play(profile, limits, Lane::Trading, 0, seconds);
             assert!(sent > 200, "{sent}");
             assert_eq!(refused, 0, "{profile:?}, {limits:?}");
+        }
+    }
+}
+
+/// A slot that is lent to a process is used without the store, as often as its own windows allow.
+#[test]
+fn processes_and_a_lent_slot_stay_within_the_limit_together() {
+    for profile in [Profile::Universal, Profile::WindowLog] {
+        let phase = Duration::from_millis(370);
+        for kind in
+            kinds(phase).into_iter().filter(|kind| profile == Profile::Universal || !interpolates(*kind))
+        {
+            let mut world = World::new(profile, kind, &[(10, 1)], 7);
+            // Nothing but answered requests, so that the windows are full.
+            world.lane = Lane::Critical;
+            world.lends_one();
+            world.run(3, 0, START + 60 * S);
+            let (with, by_share) = (world.refused, world.by_share);
+            assert!(by_share > 15, "{by_share}");
+            assert_eq!(with, 0, "{profile:?}, {kind:?}");
         }
     }
 }
