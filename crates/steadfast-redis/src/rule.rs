@@ -47,8 +47,7 @@ const ROUNDING: Micros = 2_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     zone: Zone,
-    /// True if it counts the requests of a token, which has none when it is new.
-    per_token: bool,
+    scope: Scope,
     /// The shortest first.
     windows: Box<[Window]>,
     interpolates: bool,
@@ -110,7 +109,7 @@ impl Rule {
         windows.sort_by_key(|window| window.period);
         Self {
             zone: settings.zone,
-            per_token: settings.scope == Scope::AuthToken,
+            scope: settings.scope,
             windows: windows.into(),
             interpolates: !matches!(settings.profile, Profile::WindowLog | Profile::Paced { .. }),
             hold: micros(LONGEST_HOLD),
@@ -156,8 +155,9 @@ impl Rule {
         Duration::from_micros(self.hold.unsigned_abs())
     }
 
-    pub(crate) fn is_per_token(&self) -> bool {
-        self.per_token
+    /// Returns what the zone counts the requests of.
+    pub(crate) fn scope(&self) -> Scope {
+        self.scope
     }
 
     pub(crate) fn windows(&self) -> &[Window] {

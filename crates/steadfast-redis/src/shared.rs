@@ -8,6 +8,7 @@ use std::{
 };
 
 use steadfast_call::{BootClock, ext::Account};
+use steadfast_spec::Scope;
 
 use crate::{
     error::StoreError, new_token::NewToken, returns::Returns, rule::Rule, seal::Seal, share::Shares,
@@ -94,11 +95,19 @@ impl Shared {
         self.inner.new_token.note();
     }
 
-    /// Returns a zone of the account at `gateway`. All processes give the same name to the same gateway.
+    /// Returns a zone at `gateway`. All processes give the same name to the same gateway, and to the same API key or address
+    /// there if the zone counts by these: such a zone is one for all accounts.
     #[must_use]
     pub fn zone(&self, gateway: &str, rule: Rule) -> SharedZone {
-        // Everything of an account lies on one server of a cluster.
-        let key = format!("{{sf:{}}}:{}:{gateway}", self.inner.account.as_str(), rule.zone());
+        // What is counted together lies on one server of a cluster.
+        let counted = match rule.scope() {
+            Scope::AuthToken => self.inner.account.as_str(),
+            Scope::ApiKey => "key",
+            Scope::Shared => "all",
+            // As in a limiter, any other scope counts by address.
+            _ => "ip",
+        };
+        let key = format!("{{sf:{counted}}}:{}:{gateway}", rule.zone());
         SharedZone::new(Arc::clone(&self.inner), key, rule)
     }
 

@@ -1,6 +1,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use steadfast_call::Lane;
+use steadfast_spec::Scope;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::{
@@ -76,7 +77,8 @@ impl SharedZone {
         loop {
             let asked = shared.store.now();
             permit.usable_until = asked + micros(rule.hold());
-            let first_use = rule.is_per_token() && shared.new_token.is_first_use(key);
+            // Of an address or an API key requests may have been counted before the token was made.
+            let first_use = rule.scope() == Scope::AuthToken && shared.new_token.is_first_use(key);
             let until = self.asks_until(lane, deadline);
             let decided = match self.within(until, shared.store.connect()).await {
                 // It may be asked from here on, so it is given back however that ends.

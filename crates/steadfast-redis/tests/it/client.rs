@@ -173,6 +173,23 @@ async fn a_store_that_comes_back_is_not_told_of_what_it_was_never_asked() {
     assert!(told <= 30, "{told}");
 }
 
+/// Each account used to have a count of its own in zones that count by address (§8, OTP).
+#[tokio::test]
+async fn accounts_behind_one_address_are_counted_together_where_the_service_counts_addresses() {
+    let Some(server) = Server::start().await else { return };
+    let otp = Quota::new(Zone::OTP, Scope::ClientIp).limit(3, SECOND).profile(Profile::WindowLog);
+    let rule = Rule::new(&ZoneLimiter::builder().zone(otp).build().unwrap().settings()[0]);
+    let zone = async |account: &str| {
+        let shared = Shared::connect(&server.url(), &Account::new(account)).await.unwrap();
+        shared.zone("gateway", rule.clone())
+    };
+    let (one, other) = (zone("SB0001").await, zone("SB0002").await);
+    // The store knows nothing of the address, so it lets one login of a second through.
+    one.acquire(Lane::Critical, soon()).await.unwrap().settle();
+    let refused = other.acquire(Lane::Critical, soon()).await;
+    assert!(matches!(refused, Err(NotGranted::WouldMissDeadline { .. })), "{refused:?}");
+}
+
 /// A slot of the first zone used to run out while the second one was waited for, and the request left without it.
 #[tokio::test]
 async fn a_slot_that_runs_out_while_another_zone_is_waited_for_is_asked_for_again() {
