@@ -21,7 +21,7 @@ use crate::programs::{Part, Programs, Site};
 use crate::report::{Report, Tally, Verdict};
 use crate::runner::{self, echo};
 use crate::summary::{Row, Summary};
-use crate::tidy::Repository;
+use crate::repository::Repository;
 use crate::workspace::Workspace;
 
 /// Cases for each property; the plain tests run proptest's own default.

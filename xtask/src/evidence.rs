@@ -14,7 +14,8 @@ use crate::deep::{self, Deep};
 use crate::figures::{Figures, Measured};
 use crate::programs::Programs;
 use crate::report::Tally;
-use crate::tidy::{self, Repository};
+use crate::repository::Repository;
+use crate::tidy;
 use crate::workspace::Workspace;
 use crate::{cargo, console, planted};
 

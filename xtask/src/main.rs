@@ -14,6 +14,7 @@ mod planted;
 mod process;
 mod programs;
 mod report;
+mod repository;
 mod runner;
 mod stopwatch;
 mod summary;

@@ -216,7 +216,7 @@ impl fmt::Display for Scoreboard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::Repository;
+    use crate::repository::Repository;
 
     #[test]
     fn every_piece_of_work_is_done_once_and_in_its_place() {

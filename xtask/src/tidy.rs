@@ -3,7 +3,6 @@
 //! Each check is a pure function of the files or of cargo's metadata, and shown to fail by a test.
 
 mod edges;
-mod repository;
 
 use anyhow::Result;
 use toml::Table;
@@ -11,10 +10,8 @@ use toml::Table;
 use crate::console;
 use crate::planted;
 use crate::report::Tally;
+use crate::repository::{File, Repository, words};
 use crate::workspace::Workspace;
-
-use repository::File;
-pub(crate) use repository::Repository;
 
 /// The entries that a visitor sees first. Dotfiles belong to tools, and are not seen.
 const VISIBLE: &[&str] = &[
@@ -160,20 +157,6 @@ pub(crate) fn figures(files: &Repository) -> String {
     format!("figures: unsafe={}", crates_that_allow_unsafe(files).len())
 }
 
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|letter: char| !(letter.is_alphanumeric() || letter == '_'))
-}
-
-/// The name of the function that a line of code begins.
-pub(crate) fn function_name(line: &str) -> Option<&str> {
-    let code = line.trim_start();
-    let (before, after) = code.split_once("fn ")?;
-    let is_code =
-        before.split_whitespace().all(|word| matches!(word, "pub" | "pub(crate)" | "async" | "const"));
-    let name = words(after).next().filter(|name| !name.is_empty());
-    name.filter(|_| is_code && !code.starts_with("//"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,14 +208,5 @@ mod tests {
         assert_eq!(manifests(&files(root, &bad)).len(), 2);
         assert_eq!(crates_that_allow_unsafe(&files(root, &bad)).len(), 1);
         assert_eq!(crates_that_allow_unsafe(&files("", good)).len(), 1);
-    }
-
-    #[test]
-    fn function_names_come_from_code_only() {
-        assert_eq!(function_name("    pub(crate) async fn one<T>() {"), Some("one"));
-        assert_eq!(function_name("fn two_2(a: u8) {"), Some("two_2"));
-        for line in ["// fn three() {", "let a = \"fn four()\";", "type A = fn (u8);"] {
-            assert_eq!(function_name(line), None, "{line}");
-        }
     }
 }

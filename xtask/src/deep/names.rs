@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, ensure};
 
-use crate::tidy::{Repository, function_name};
+use crate::repository::{Repository, function_name};
 
 /// Where a secret could get to, and the test that searches it there.
 pub(super) const SINKS: &[(&str, &str)] = &[

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 
 use super::detector::{Detector, TRAPS};
-use crate::tidy::Repository;
+use crate::repository::Repository;
 
 /// The folder with a file for each bug, which has the bug's name.
 pub(super) const FOLDER: &str = "crates/steadfast-verify/planted";

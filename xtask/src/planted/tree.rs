@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use super::bug::{Bug, Changed, plant};
 use crate::programs::Site;
-use crate::tidy::Repository;
+use crate::repository::Repository;
 use crate::workspace::Workspace;
 
 const SWITCH: &str = include_str!("switch.rs");

@@ -89,3 +89,32 @@ impl File {
         self.path.ends_with(".rs")
     }
 }
+
+/// The words of a line: letters, digits and `_`.
+pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|letter: char| !(letter.is_alphanumeric() || letter == '_'))
+}
+
+/// The name of the function that a line of code begins.
+pub(crate) fn function_name(line: &str) -> Option<&str> {
+    let code = line.trim_start();
+    let (before, after) = code.split_once("fn ")?;
+    let is_code =
+        before.split_whitespace().all(|word| matches!(word, "pub" | "pub(crate)" | "async" | "const"));
+    let name = words(after).next().filter(|name| !name.is_empty());
+    name.filter(|_| is_code && !code.starts_with("//"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn function_names_come_from_code_only() {
+        assert_eq!(function_name("    pub(crate) async fn one<T>() {"), Some("one"));
+        assert_eq!(function_name("fn two_2(a: u8) {"), Some("two_2"));
+        for line in ["// fn three() {", "let a = \"fn four()\";", "type A = fn (u8);"] {
+            assert_eq!(function_name(line), None, "{line}");
+        }
+    }
+}
