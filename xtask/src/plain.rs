@@ -68,9 +68,11 @@ fn tests(workspace: &Workspace) -> Result<Report> {
         console::say("cargo-nextest is not installed: cargo test instead");
         return runner::count(runner::libtest, command.arg("test").args(targets), None, echo);
     }
-    // The tests that take longest wait most of the time, for real networks and processes.
+    // A test takes one or two of these threads: `.config/nextest.toml` says which.
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    command.args(["nextest", "run", "--test-threads", &(2 * cores).to_string()]).args(targets);
+    command
+        .args(["nextest", "run", "--profile", "ci", "--test-threads", &(4 * cores).to_string()])
+        .args(targets);
     runner::count(runner::nextest, &mut command, None, echo)
 }
 
