@@ -12,14 +12,18 @@ use serde_json::{Value, json};
 
 use crate::deep::{self, Deep};
 use crate::figures::{Figures, Measured};
+use crate::planted::{self, Tree};
 use crate::programs::Programs;
-use crate::report::Tally;
+use crate::report::{Report, Tally};
 use crate::repository::Repository;
 use crate::tidy;
 use crate::workspace::Workspace;
-use crate::{cargo, console, planted};
+use crate::{cargo, console};
 
 const ROWS: &str = include_str!("../evidence.toml");
+
+/// A row, and a bug with which it cannot hold.
+const DENIED: (&str, &str) = ("F7", "no-settle");
 
 /// The name that rows give to the figures of the repository's files.
 const FILES: &str = "files";
@@ -109,16 +113,18 @@ pub(crate) fn conclude(workspace: &Workspace, mut figures: Figures) -> Result<(T
     Ok((judged.iter().map(|judged| Tally::of(judged.holds)).sum(), broken))
 }
 
-/// Demands that a row is denied with programs that have a bug: a table that always says yes would prove nothing. Returns the
-/// measured value.
-pub(crate) fn deny(workspace: &Workspace, id: &str, programs: Programs) -> Result<String> {
+/// Demands that a row is denied with a bug: a table that always says yes would prove nothing.
+pub(crate) fn deny(workspace: &Workspace, say: &mut dyn FnMut(&str)) -> Result<Report> {
+    let (id, bug) = DENIED;
+    let programs = planted::build(&Tree::plant(workspace)?, say)?.with(Some(bug));
     let (judged, _) = measure(rows(|row| row == id)?, workspace, |_| Ok(programs))?;
-    let [Judged { holds: false, value, .. }] = &judged[..] else { bail!("the row holds") };
+    let [Judged { holds: false, value, .. }] = &judged[..] else { bail!("{id} holds with {bug}") };
     ensure!(
         value.contains(" violations") && !value.contains(" 0 violations"),
-        "no violation was measured: {value}"
+        "no violation was measured of {id} with {bug}: {value}"
     );
-    Ok(value.clone())
+    say(&format!("denied  {id} with {bug}: {value}"));
+    Ok(Report::of_tests(Tally::SUCCESS, None))
 }
 
 /// Runs the stages that these rows need; the results of their own checks are returned beside.

@@ -30,6 +30,8 @@ use clap::{Parser, Subcommand};
 use crate::cargo::cargo;
 use crate::figures::Figures;
 use crate::report::Tally;
+use crate::runner::echo;
+use crate::summary::Row;
 use crate::workspace::Workspace;
 
 #[derive(Parser)]
@@ -112,7 +114,8 @@ fn prove(workspace: &Workspace) -> Result<Tally> {
     let mut figures = Figures::default();
     let stages: Vec<_> = deep::all().collect();
     let build = |say: &mut dyn FnMut(&str)| deep::build(&stages, workspace, None, say);
-    let summary = deep::run(&stages, workspace, build, &mut figures);
+    let mut summary = deep::run(&stages, workspace, build, &mut figures);
+    summary.rows.push(Row::run("a row denied with a bug", &mut echo, |say| evidence::deny(workspace, say)));
     console::say(format_args!("\n{summary}"));
     let (rows, broken) = evidence::conclude(workspace, figures)?;
     tell(&[summary.failures(), broken].concat());

@@ -26,16 +26,13 @@ use crate::programs::{Part, Programs};
 use crate::report::{Report, Tally};
 use crate::stopwatch::Stopwatch;
 use crate::workspace::Workspace;
-use crate::{cargo, console, evidence};
+use crate::{cargo, console};
 
 /// So many detectors run at once. Some wait most of the time, and some use more than one core themselves.
 const AT_ONCE: usize = 3;
 
 /// The files or folders of `tests` that detectors run.
 const TESTS: &[&str] = &["it", "journal", "gateway", "outage"];
-
-/// A row of the evidence, and a bug with which it cannot hold.
-const DENIED: (&str, &str) = ("F7", "no-settle");
 
 /// Plants every bug that the tree knows, and says which detector found it.
 #[derive(Debug, clap::Args)]
@@ -58,7 +55,7 @@ pub(crate) fn known(name: &str) -> Result<String> {
 /// Plants the bugs. Standard output is the scoreboard or the JSON; all else is on stderr.
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Tally> {
     console::keep_stdout_for_data();
-    let (scoreboard, _) = play(workspace, &args.only, &mut |line| console::complain(line))?;
+    let scoreboard = play(workspace, &args.only, &mut |line| console::complain(line))?;
     match args.json {
         true => console::data(serde_json::to_string_pretty(&scoreboard)?),
         false => console::data(&scoreboard),
@@ -66,23 +63,21 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Tally> {
     Ok(scoreboard.tally())
 }
 
-/// The same as a stage. The evidence has to deny its row with a bug, too.
+/// The same as a stage.
 pub(crate) fn check_all(workspace: &Workspace, each: &mut dyn FnMut(&str)) -> Result<Report> {
-    let (scoreboard, programs) = play(workspace, &[], each)?;
+    let scoreboard = play(workspace, &[], each)?;
     each(&format!("figures: bugs={} found={}", scoreboard.scores.len(), scoreboard.found()));
-    let (row, bug) = DENIED;
-    let denied = evidence::deny(workspace, row, programs.with(Some(bug)));
-    match &denied {
-        Ok(value) => each(&format!("denied  {row} with {bug}: {value}")),
-        Err(error) => each(&format!("FAILED  {row} with {bug}: {error:#}")),
-    }
-    let tally = scoreboard.tally() + Tally::of(denied.is_ok());
     let missed = scoreboard.scores.iter().filter(|score| score.found_by.is_none()).map(ToString::to_string);
     let why = [scoreboard.sober.clone(), missed.collect()].concat().join("\n");
-    Ok(Report::of_tests(tally, (!why.is_empty()).then_some(why)))
+    Ok(Report::of_tests(scoreboard.tally(), (!why.is_empty()).then_some(why)))
 }
 
-fn play(workspace: &Workspace, only: &[String], say: &mut dyn FnMut(&str)) -> Result<(Scoreboard, Programs)> {
+/// Builds what the detectors run.
+pub(crate) fn build(tree: &Tree, say: &mut dyn FnMut(&str)) -> Result<Programs> {
+    Programs::build(&tree.site, Part::Tests(TESTS), say)
+}
+
+fn play(workspace: &Workspace, only: &[String], say: &mut dyn FnMut(&str)) -> Result<Scoreboard> {
     let tree = Tree::plant(workspace)?;
     let is_wanted = |bug: &&Bug| only.is_empty() || only.contains(&bug.name);
     let bugs: Vec<&Bug> = tree.bugs.iter().filter(is_wanted).collect();
@@ -93,7 +88,7 @@ fn play(workspace: &Workspace, only: &[String], say: &mut dyn FnMut(&str)) -> Re
         }
     }
     say("building a copy with all bugs in it");
-    let programs = Programs::build(&tree.site, Part::Tests(TESTS), &mut *say)?;
+    let programs = build(&tree, &mut *say)?;
     let clock = Stopwatch::start();
     say(&format!("no bug: {} detectors have to pass", detectors.len()));
     let sober = side_by_side(&detectors, say, |detector| match detector.run(&programs, None) {
@@ -108,7 +103,7 @@ fn play(workspace: &Workspace, only: &[String], say: &mut dyn FnMut(&str)) -> Re
         (score, line)
     });
     let sober = sober.into_iter().flatten().collect();
-    Ok((Scoreboard { sober, scores, seconds: clock.elapsed().as_secs() }, programs))
+    Ok(Scoreboard { sober, scores, seconds: clock.elapsed().as_secs() })
 }
 
 /// Turns one bug on and runs its detectors until one finds it.
