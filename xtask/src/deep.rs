@@ -3,14 +3,17 @@
 //! They repeat nothing of the plain stages. A stage over its time box is ended and has failed: a box is far
 //! longer than the stage needs, so one that fills it hangs.
 
+mod lanes;
 mod names;
 mod table;
 
-use std::thread;
+use std::sync::OnceLock;
 use std::time::Duration;
+use std::{iter, thread};
 
 use anyhow::{Context as _, Result, ensure};
 
+use self::lanes::Lanes;
 use self::names::{Named, SINKS};
 use self::table::TABLE;
 use crate::cargo::cargo;
@@ -19,9 +22,9 @@ use crate::figures::{Figures, Measured};
 use crate::planted::{self, Tree};
 use crate::programs::{Part, Programs, Site};
 use crate::report::{Report, Tally, Verdict};
+use crate::repository::Repository;
 use crate::runner::{self, echo};
 use crate::summary::{Row, Summary};
-use crate::repository::Repository;
 use crate::workspace::Workspace;
 
 /// Cases for each property; the plain tests run proptest's own default.
@@ -64,6 +67,7 @@ enum What {
 /// What a stage does with the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pace {
+    /// Computes, beside as many others as there are cores: few use all cores from their beginning to their end.
     Computes,
     /// Waits for processes, networks and real time, beside stages that compute.
     Waits,
@@ -83,36 +87,41 @@ pub(crate) fn run(
     build: impl FnOnce(&mut dyn FnMut(&str)) -> Result<Programs>,
     figures: &mut Figures,
 ) -> Summary {
-    let mut programs = Programs::default();
-    let build = Row::run("deep build", &mut echo, |say| {
-        programs = build(say)?;
-        Ok(Report::of_tests(Tally::SUCCESS, None))
+    // Stages that need none of these programs are run while they are built.
+    let programs = OnceLock::new();
+    let lanes = Lanes::new(stages, |stage: &&'static Deep| stage.pace);
+    let run = |stage: &&'static Deep| {
+        if stage.needs_programs() {
+            programs.wait();
+        }
+        console::say(format_args!("begun: {}", stage.name));
+        let mut said = Vec::new();
+        let done = stage.run(workspace, &programs, &mut |line| said.push(line.to_owned()));
+        console::say(said.join("\n"));
+        done
+    };
+    let mut build_row = None;
+    let computing = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for pace in iter::repeat_n(Pace::Computes, computing - 1).chain([Pace::Waits]) {
+            let (lanes, run) = (&lanes, &run);
+            scope.spawn(move || lanes.drain(pace, run));
+        }
+        build_row = Some(Row::run("deep build", &mut echo, |say| {
+            let (built, failure) = match build(say) {
+                Ok(built) => (built, None),
+                Err(error) => (Programs::default(), Some(format!("{error:#}"))),
+            };
+            let _ = programs.set(built);
+            Ok(Report::of_tests(Tally::SUCCESS, failure))
+        }));
+        lanes.drain(Pace::Computes, &run);
     });
-    let mut summary = Summary { rows: vec![build] };
-    let of = |pace| stages.iter().filter(move |stage| stage.pace == pace);
-    let mut keep = |stage: &Deep, (row, measured)| {
+    lanes.drain(Pace::Alone, &run);
+    let mut summary = Summary { rows: build_row.into_iter().collect() };
+    for (stage, (row, measured)) in lanes.done() {
         figures.insert(stage.key, measured);
         summary.rows.push(row);
-    };
-    thread::scope(|scope| {
-        let aside = scope.spawn(|| {
-            let run = |stage: &&'static Deep| {
-                let mut said = Vec::new();
-                let done = stage.run(workspace, &programs, &mut |line| said.push(line.to_owned()));
-                (*stage, done, said)
-            };
-            of(Pace::Waits).map(run).collect::<Vec<_>>()
-        });
-        for stage in of(Pace::Computes) {
-            keep(stage, stage.run(workspace, &programs, &mut echo));
-        }
-        for (stage, done, said) in aside.join().unwrap_or_default() {
-            said.iter().for_each(console::say);
-            keep(stage, done);
-        }
-    });
-    for stage in of(Pace::Alone) {
-        keep(stage, stage.run(workspace, &programs, &mut echo));
     }
     summary
 }
@@ -150,12 +159,22 @@ impl Deep {
         Self { pace: Pace::Alone, ..self }
     }
 
+    /// False if the stage builds its own programs.
+    fn needs_programs(&self) -> bool {
+        !matches!(self.what, What::Corpora | What::Schedules | What::Planted | What::Costs)
+    }
+
     /// True if a bug can be planted in what the stage runs.
     pub(crate) fn takes_bugs(&self) -> bool {
         matches!(self.what, What::Simulation(_) | What::Tests(..))
     }
 
-    fn run(&self, workspace: &Workspace, programs: &Programs, say: &mut dyn FnMut(&str)) -> (Row, Measured) {
+    fn run(
+        &self,
+        workspace: &Workspace,
+        programs: &OnceLock<Programs>,
+        say: &mut dyn FnMut(&str),
+    ) -> (Row, Measured) {
         let mut measured = Measured::default();
         let row = Row::run(self.name, say, |say| {
             self.report(workspace, programs, &mut |line| {
@@ -172,7 +191,7 @@ impl Deep {
     fn report(
         &self,
         workspace: &Workspace,
-        programs: &Programs,
+        programs: &OnceLock<Programs>,
         each: &mut dyn FnMut(&str),
     ) -> Result<Report> {
         let limit = Some(self.time_box);
@@ -189,18 +208,18 @@ impl Deep {
             What::Properties => {
                 // Only the properties run again: a test without proptest would do the same as before.
                 let named = Named::properties(&Repository::read(&workspace.root)?);
-                self.named(&named, programs, &[("PROPTEST_CASES", CASES)], each)
+                self.named(&named, programs.wait(), &[("PROPTEST_CASES", CASES)], each)
             }
             What::Secrets => {
                 let named =
                     Named::find(&Repository::read(&workspace.root)?, SINKS.iter().map(|sink| sink.1))?;
-                let report = self.named(&named, programs, &[], each)?;
+                let report = self.named(&named, programs.wait(), &[], each)?;
                 let sinks = if report.tally.failed == 0 { SINKS.len() } else { 0 };
                 each(&format!("figures: sinks={sinks} leaks={}", report.tally.failed));
                 Ok(report)
             }
             What::Tests(package, target, names) => {
-                let mut command = programs.tests(package, target)?;
+                let mut command = programs.wait().tests(package, target)?;
                 command.env("STEADFAST_DEEP", "1").args(names.split_whitespace()).arg("--show-output");
                 match self.pace {
                     Pace::Computes => &mut command,
@@ -220,7 +239,7 @@ impl Deep {
                 runner::count_quietly(&mut command, limit, each)
             }
             What::Simulation(words) => {
-                let mut command = programs.simulator(&workspace.root)?;
+                let mut command = programs.wait().simulator(&workspace.root)?;
                 runner::check(command.args(words.split_whitespace()), limit, each)
             }
             What::Planted => planted::check_all(workspace, each),
