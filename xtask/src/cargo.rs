@@ -62,7 +62,8 @@ pub(crate) fn name_state(command: &mut Command, root: &Path) {
     }
 }
 
-fn git(root: &Path, words: &[&str]) -> Option<String> {
+/// The answer of git, if it has one.
+pub(crate) fn git(root: &Path, words: &[&str]) -> Option<String> {
     let output = Command::new("git").current_dir(root).args(words).output().ok()?;
     let text = output.status.success().then(|| String::from_utf8(output.stdout).ok())??;
     Some(text.trim().to_owned())

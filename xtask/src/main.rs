@@ -9,6 +9,7 @@ mod console;
 mod deep;
 mod evidence;
 mod figures;
+mod lanes;
 mod plain;
 mod planted;
 mod process;
@@ -28,6 +29,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use crate::cargo::cargo;
+use crate::deep::Extent;
 use crate::figures::Figures;
 use crate::report::Tally;
 use crate::runner::echo;
@@ -54,6 +56,9 @@ enum Verb {
         /// The deep stages only: models, storms, crashes, simulations, planted bugs, counts.
         #[arg(long)]
         deep: bool,
+        /// All of the stages of which CI runs a sample.
+        #[arg(long, requires = "deep")]
+        full: bool,
     },
     /// The repository's own rules.
     Tidy,
@@ -99,8 +104,9 @@ fn run(verb: Verb) -> Result<Tally> {
             tools::ensure(install)?;
             plain::run_all(&workspace)
         }
-        Verb::Ci { deep: false } => plain::run_all(&workspace),
-        Verb::Ci { deep: true } => return prove(&workspace),
+        Verb::Ci { deep: false, .. } => plain::run_all(&workspace),
+        Verb::Ci { deep: true, full: false } => return prove(&workspace, Extent::Sample),
+        Verb::Ci { deep: true, full: true } => return prove(&workspace, Extent::Full),
         Verb::Evidence(args) => return evidence::run(&workspace, &args),
         Verb::Planted(args) => return planted::run(&workspace, &args),
     };
@@ -110,9 +116,9 @@ fn run(verb: Verb) -> Result<Tally> {
 }
 
 /// Runs every deep stage, and judges what they measured.
-fn prove(workspace: &Workspace) -> Result<Tally> {
+fn prove(workspace: &Workspace, extent: Extent) -> Result<Tally> {
     let mut figures = Figures::default();
-    let stages: Vec<_> = deep::all().collect();
+    let stages: Vec<_> = deep::all(extent).collect();
     let build = |say: &mut dyn FnMut(&str)| deep::build(&stages, workspace, None, say);
     let mut summary = deep::run(&stages, workspace, build, &mut figures);
     summary.rows.push(Row::run("a row denied with a bug", &mut echo, |say| evidence::deny(workspace, say)));
@@ -157,12 +163,12 @@ mod tests {
         Line::command().debug_assert();
         let is_understood =
             |line: &str| Line::try_parse_from(["xtask"].into_iter().chain(line.split(' '))).is_ok();
-        let good = "test --install; ci; ci --deep; bench --json limiter; sim --help; planted --only no-settle --json; \
+        let good = "test --install; ci; ci --deep; ci --deep --full; bench --json limiter; sim --help; planted --only no-settle --json; \
             evidence --only F7 --planted no-settle";
         for line in good.split("; ") {
             assert!(is_understood(line), "{line}");
         }
-        let bad = "release; ci --install; tidy now; planted --only no-such-bug; evidence --only F99; \
+        let bad = "release; ci --install; ci --full; tidy now; planted --only no-such-bug; evidence --only F99; \
             evidence --planted no-settle";
         for line in bad.split("; ") {
             assert!(!is_understood(line), "{line}");

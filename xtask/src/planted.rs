@@ -9,10 +9,10 @@
 
 mod bug;
 mod detector;
+mod sample;
 mod tree;
 
 use std::fmt;
-use std::sync::Mutex;
 use std::thread;
 
 use anyhow::{Result, ensure};
@@ -22,6 +22,7 @@ pub(crate) use self::bug::check as faults;
 use self::bug::{Bug, FOLDER};
 use self::detector::{Detector, Seen};
 pub(crate) use self::tree::Tree;
+use crate::lanes::Lanes;
 use crate::programs::{Part, Programs};
 use crate::report::{Report, Tally};
 use crate::stopwatch::Stopwatch;
@@ -29,10 +30,17 @@ use crate::workspace::Workspace;
 use crate::{cargo, console};
 
 /// So many detectors run at once. Some wait most of the time, and some use more than one core themselves.
-const AT_ONCE: usize = 3;
+const AT_ONCE: usize = 5;
 
-/// The files or folders of `tests` that detectors run.
-const TESTS: &[&str] = &["it", "journal", "gateway", "outage"];
+/// The files or folders of `tests` that detectors run, and those that look for secrets.
+const TESTS: &[&str] = &["it", "journal", "gateway", "outage", "secrets"];
+
+/// Which bugs are turned on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bugs {
+    All,
+    Sample,
+}
 
 /// Plants every bug that the tree knows, and says which detector found it.
 #[derive(Debug, clap::Args)]
@@ -55,7 +63,10 @@ pub(crate) fn known(name: &str) -> Result<String> {
 /// Plants the bugs. Standard output is the scoreboard or the JSON; all else is on stderr.
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Tally> {
     console::keep_stdout_for_data();
-    let scoreboard = play(workspace, &args.only, &mut |line| console::complain(line))?;
+    let tree = Tree::plant(workspace)?;
+    let is_wanted = |bug: &&Bug| args.only.is_empty() || args.only.contains(&bug.name);
+    let bugs: Vec<&Bug> = tree.bugs.iter().filter(is_wanted).collect();
+    let scoreboard = play(&tree, &bugs, &mut |line| console::complain(line))?;
     match args.json {
         true => console::data(serde_json::to_string_pretty(&scoreboard)?),
         false => console::data(&scoreboard),
@@ -64,9 +75,15 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Tally> {
 }
 
 /// The same as a stage.
-pub(crate) fn check_all(workspace: &Workspace, each: &mut dyn FnMut(&str)) -> Result<Report> {
-    let scoreboard = play(workspace, &[], each)?;
-    each(&format!("figures: bugs={} found={}", scoreboard.scores.len(), scoreboard.found()));
+pub(crate) fn check(workspace: &Workspace, bugs: Bugs, each: &mut dyn FnMut(&str)) -> Result<Report> {
+    let tree = Tree::plant(workspace)?;
+    let chosen = match bugs {
+        Bugs::All => tree.bugs.iter().collect(),
+        Bugs::Sample => sample::of(&tree.bugs, workspace)?,
+    };
+    let scoreboard = play(&tree, &chosen, each)?;
+    let (planted, turned_on) = (tree.bugs.len(), scoreboard.scores.len());
+    each(&format!("figures: planted={planted} bugs={turned_on} found={}", scoreboard.found()));
     let missed = scoreboard.scores.iter().filter(|score| score.found_by.is_none()).map(ToString::to_string);
     let why = [scoreboard.sober.clone(), missed.collect()].concat().join("\n");
     Ok(Report::of_tests(scoreboard.tally(), (!why.is_empty()).then_some(why)))
@@ -77,10 +94,7 @@ pub(crate) fn build(tree: &Tree, say: &mut dyn FnMut(&str)) -> Result<Programs> 
     Programs::build(&tree.site, Part::Tests(TESTS), say)
 }
 
-fn play(workspace: &Workspace, only: &[String], say: &mut dyn FnMut(&str)) -> Result<Scoreboard> {
-    let tree = Tree::plant(workspace)?;
-    let is_wanted = |bug: &&Bug| only.is_empty() || only.contains(&bug.name);
-    let bugs: Vec<&Bug> = tree.bugs.iter().filter(is_wanted).collect();
+fn play(tree: &Tree, bugs: &[&Bug], say: &mut dyn FnMut(&str)) -> Result<Scoreboard> {
     let mut detectors: Vec<&Detector> = Vec::new();
     for detector in bugs.iter().flat_map(|bug| &bug.detectors) {
         if !detectors.contains(&detector) {
@@ -88,19 +102,21 @@ fn play(workspace: &Workspace, only: &[String], say: &mut dyn FnMut(&str)) -> Re
         }
     }
     say("building a copy with all bugs in it");
-    let programs = build(&tree, &mut *say)?;
+    let programs = build(tree, &mut *say)?;
     let clock = Stopwatch::start();
     say(&format!("no bug: {} detectors have to pass", detectors.len()));
-    let sober = side_by_side(&detectors, say, |detector| match detector.run(&programs, None) {
-        Seen::Nothing => (None, String::new()),
-        seen => (Some(format!("{detector}: {seen}")), format!("no bug, and yet: {detector}: {seen}")),
+    let sober = side_by_side(&detectors, |detector| match detector.run(&programs, None) {
+        Seen::Nothing => None,
+        seen => {
+            console::say(format_args!("no bug, and yet: {detector}: {seen}"));
+            Some(format!("{detector}: {seen}"))
+        }
     });
-    let without = clock.elapsed().as_secs();
-    say(&format!("{without} s without a bug; {} bugs", bugs.len()));
-    let scores = side_by_side(&bugs, say, |bug| {
+    say(&format!("{} s without a bug; {} bugs", clock.elapsed().as_secs(), bugs.len()));
+    let scores = side_by_side(bugs, |bug| {
         let score = look_for(&bug.name, &bug.detectors, &programs);
-        let line = score.to_string();
-        (score, line)
+        console::say(&score);
+        score
     });
     let sober = sober.into_iter().flatten().collect();
     Ok(Scoreboard { sober, scores, seconds: clock.elapsed().as_secs() })
@@ -123,36 +139,15 @@ fn look_for(name: &str, detectors: &[Detector], programs: &Programs) -> Score {
     Score { name: name.to_owned(), found_by, quiet, seconds: clock.elapsed().as_secs() }
 }
 
-/// Does the work for all of them, a few at a time, says a line of each in turn, and keeps their order.
-fn side_by_side<T: Sync, R: Send>(
-    all: &[T],
-    say: &mut dyn FnMut(&str),
-    work: impl Fn(&T) -> (R, String) + Sync,
-) -> Vec<R> {
-    let left = Mutex::new(all.iter().enumerate());
-    let next = || left.lock().ok()?.next();
-    let (done, incoming) = std::sync::mpsc::channel();
+/// Does the work for all of them, a few at a time, and keeps their order.
+fn side_by_side<T: Copy + Send, R: Send>(all: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let lanes = Lanes::new(all, |_| ());
     thread::scope(|scope| {
         for _ in 0..AT_ONCE {
-            let done = done.clone();
-            let (next, work) = (&next, &work);
-            scope.spawn(move || {
-                while let Some((index, one)) = next() {
-                    let _ = done.send((index, work(one)));
-                }
-            });
+            scope.spawn(|| lanes.drain((), &work));
         }
-        drop(done);
-        let mut results = Vec::new();
-        for (index, (result, line)) in incoming {
-            if !line.is_empty() {
-                say(&line);
-            }
-            results.push((index, result));
-        }
-        results.sort_by_key(|(index, _)| *index);
-        results.into_iter().map(|(_, result)| result).collect()
-    })
+    });
+    lanes.done().map(|(_, result)| result).collect()
 }
 
 /// The result of looking for one bug.
@@ -212,14 +207,6 @@ impl fmt::Display for Scoreboard {
 mod tests {
     use super::*;
     use crate::repository::Repository;
-
-    #[test]
-    fn every_piece_of_work_is_done_once_and_in_its_place() {
-        let all: Vec<usize> = (0..100).collect();
-        let mut said = 0;
-        let done = side_by_side(&all, &mut |_| said += 1, |one| (one * 2, one.to_string()));
-        assert_eq!((done, said), (all.iter().map(|one| one * 2).collect::<Vec<_>>(), 100));
-    }
 
     #[cfg(unix)]
     #[test]

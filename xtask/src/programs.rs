@@ -10,42 +10,26 @@ use crate::cargo::{cargo, fix_draws, name_state};
 use crate::process::{self, Pipe};
 use crate::workspace::Workspace;
 
-/// The simulator, and the crates whose tests search. Always all of them together: fewer would have other features of their
-/// dependencies, and build those once more.
-const PACKAGES: [&str; 12] = [
-    "steadfast",
-    "steadfast-auth",
-    "steadfast-call",
-    "steadfast-cli",
-    "steadfast-dedup",
-    "steadfast-limit",
-    "steadfast-proxy",
-    "steadfast-redis",
-    "steadfast-retry",
-    "steadfast-sandbox",
-    "steadfast-spec",
-    "steadfast-verify",
+/// How the searches are built: the simulator, and the crates whose tests compute for long. Always all of them together: fewer
+/// would have other features of their dependencies, and build those once more.
+const OPTIMISED: &[&str] = &[
+    "--profile=deep",
+    "--package=steadfast",
+    "--package=steadfast-dedup",
+    "--package=steadfast-limit",
+    "--package=steadfast-redis",
+    "--package=steadfast-retry",
+    "--package=steadfast-sandbox",
+    "--package=steadfast-verify",
 ];
 
-const PROFILE: &str = "deep";
-
-/// What differs where bugs are planted: our own crates have debug assertions, by which some of the bugs are found. What comes
-/// from elsewhere is the same.
-const WITH_BUGS: [&str; 8] = [
-    "--config",
-    "profile.deep.debug-assertions=true",
-    "--config",
-    "profile.deep.overflow-checks=true",
-    "--config",
-    "profile.deep.package.\"*\".debug-assertions=false",
-    "--config",
-    "profile.deep.package.\"*\".overflow-checks=false",
-];
+/// As the plain tests are built, which has made nearly all of it.
+const PLAIN: &[&str] = &["--workspace"];
 
 /// The environment variable that turns a bug on in a copy with planted bugs.
 const BUG: &str = "STEADFAST_PLANTED";
 
-/// A tree to build: the workspace, or the copy of it with planted bugs.
+/// A tree to build, and how.
 #[derive(Clone, Debug)]
 pub(crate) struct Site {
     root: PathBuf,
@@ -53,18 +37,22 @@ pub(crate) struct Site {
     /// elsewhere once for both trees.
     target: PathBuf,
     shared: PathBuf,
-    settings: &'static [&'static str],
+    how: &'static [&'static str],
 }
 
 impl Site {
-    pub(crate) fn of(workspace: &Workspace) -> Self {
-        let Workspace { root, target, .. } = workspace;
-        Self { root: root.clone(), target: target.clone(), shared: target.clone(), settings: &[] }
+    pub(crate) fn optimised(workspace: &Workspace) -> Self {
+        Self { how: OPTIMISED, ..Self::plain(workspace) }
     }
 
-    /// A copy with planted bugs.
+    pub(crate) fn plain(workspace: &Workspace) -> Self {
+        let Workspace { root, target, .. } = workspace;
+        Self { root: root.clone(), target: target.clone(), shared: target.clone(), how: PLAIN }
+    }
+
+    /// A copy with planted bugs. Its tests are short, and it is built in a quarter of the time of an optimised one.
     pub(crate) fn with_bugs(root: PathBuf, target: PathBuf, workspace: &Workspace) -> Self {
-        Self { root, target, shared: workspace.target.clone(), settings: &WITH_BUGS }
+        Self { root, target, shared: workspace.target.clone(), how: PLAIN }
     }
 }
 
@@ -72,8 +60,10 @@ impl Site {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Simulator,
-    /// The simulator, the unit tests of all libraries, and the files or folders of `tests` with these names.
+    /// The simulator, the unit tests of all libraries and of the command, and the files or folders of `tests` with these names.
     Tests(&'static [&'static str]),
+    /// Whatever holds tests.
+    Everything,
 }
 
 /// A program, and the folder that it is started in.
@@ -98,13 +88,7 @@ impl Programs {
         let mut step = |words: &[&str], tests: &[&str]| {
             let mut command = cargo(&site.root);
             command.env("CARGO_TARGET_DIR", &site.target).env("CARGO_BUILD_BUILD_DIR", &site.shared);
-            command.args(words).args(site.settings).args([
-                "--profile",
-                PROFILE,
-                "--message-format",
-                "json-render-diagnostics",
-            ]);
-            command.args(PACKAGES.iter().flat_map(|package| ["--package", package]));
+            command.args(words).args(site.how).args(["--message-format", "json-render-diagnostics"]);
             command.args(tests.iter().flat_map(|test| ["--test", test]));
             let ending = process::stream(&mut command, None, |pipe, line| match pipe {
                 Pipe::Out => programs.take(line),
@@ -118,10 +102,21 @@ impl Programs {
             Part::Simulator => step(&["build", "--bin", "steadfast-sim"], &[])?,
             Part::Tests(tests) => {
                 step(&["build", "--bin", "steadfast-sim"], tests)?;
-                step(&["test", "--no-run", "--lib", "--bin", "steadfast"], &[])?;
+                // The command has no library.
+                let command: &[&str] = if site.how == PLAIN { &["--bin", "steadfast"] } else { &[] };
+                step(&[&["test", "--no-run", "--lib"], command].concat(), &[])?;
             }
+            Part::Everything => step(&["test", "--no-run"], &[])?,
         }
         Ok(programs)
+    }
+
+    /// These programs, and of the others those that are not among these.
+    pub(crate) fn or(mut self, others: Self) -> Self {
+        for (key, program) in others.all {
+            self.all.entry(key).or_insert(program);
+        }
+        self
     }
 
     /// The same programs, with this bug turned on.
@@ -214,5 +209,22 @@ mod tests {
             assert_eq!(programs.tests("one", target).unwrap().get_program(), format!("/t/{target}").as_str());
         }
         assert!(programs.tests("one", "gone").is_err());
+    }
+
+    #[test]
+    fn others_fill_gaps_and_replace_nothing() {
+        let of = |targets: &[&str], path: &str| Programs {
+            all: targets
+                .iter()
+                .map(|target| {
+                    let program = Program { path: path.into(), folder: "/c".into() };
+                    (("one".to_owned(), (*target).to_owned()), program)
+                })
+                .collect(),
+            bug: None,
+        };
+        let all = of(&["it"], "/optimised").or(of(&["it", "kill"], "/plain"));
+        assert_eq!(all.tests("one", "it").unwrap().get_program(), "/optimised");
+        assert_eq!(all.tests("one", "kill").unwrap().get_program(), "/plain");
     }
 }

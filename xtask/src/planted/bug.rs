@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
@@ -60,7 +60,23 @@ impl Bug {
         bugs.collect()
     }
 
-    fn parse(name: &str, text: &str) -> Result<Self> {
+    /// The crate that it is planted in.
+    pub(super) fn subject(&self) -> Option<&str> {
+        self.replacements.first()?.file.split('/').nth(1)
+    }
+
+    /// True if one of these files has to do with the bug: its own, those that it is planted in, those that hold a detector.
+    pub(super) fn concerns(&self, changed: &BTreeSet<String>, files: &Repository) -> bool {
+        let own = format!("{FOLDER}/{}.toml", self.name);
+        let places = self.replacements.iter().map(|replacement| &replacement.file);
+        places.chain([&own]).any(|path| changed.contains(path))
+            || changed
+                .iter()
+                .filter_map(|path| files.file(path))
+                .any(|file| self.detectors.iter().any(|detector| detector.may_be_in(file)))
+    }
+
+    pub(super) fn parse(name: &str, text: &str) -> Result<Self> {
         let File { what, found_by, replace: replacements } = toml::from_str(text)?;
         ensure!(!what.is_empty() && !found_by.is_empty(), "`what` or `found-by` is empty");
         let detectors = found_by.iter().map(|line| Detector::parse(line)).collect::<Result<_>>()?;

@@ -7,6 +7,7 @@ use anyhow::{Result, ensure};
 use crate::process::{self, Ending};
 use crate::programs::{Programs, turn_on};
 use crate::report::Tally;
+use crate::repository::File;
 use crate::runner;
 
 /// A detector that has not ended by then has found nothing. One waits for a real search for an order, which takes 105 s.
@@ -19,6 +20,9 @@ pub(super) struct Detector(Vec<String>);
 
 /// The tests that each stand for one mistake of other stacks, so that each must fail by a bug of its own.
 pub(super) const TRAPS: &str = "crates/steadfast-retry/tests/it/traps.rs";
+
+/// The folder of the simulator.
+const SIMULATOR: &str = "crates/steadfast-verify/src/sim/";
 
 /// What a detector has to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +47,21 @@ impl Detector {
             [kind, names @ ..] if kind == "traps" => names,
             _ => &[],
         }
+    }
+
+    /// True if the file may hold it: a test by the name of its file or by a part of its own name.
+    pub(super) fn may_be_in(&self, file: &File) -> bool {
+        let words: Vec<&str> = self.0.iter().map(String::as_str).collect();
+        let (folder, names) = match words[..] {
+            ["tests", package, "lib" | "bin", ref names @ ..] => (format!("crates/{package}/src/"), names),
+            ["tests", package, target, ref names @ ..] => (format!("crates/{package}/tests/{target}"), names),
+            ["traps", ref names @ ..] => (TRAPS.to_owned(), names),
+            _ => return file.path.starts_with(SIMULATOR),
+        };
+        let mut pieces = names.iter().flat_map(|name| name.split("::")).filter(|piece| !piece.is_empty());
+        let is_named =
+            |piece: &str| file.name().strip_suffix(".rs") == Some(piece) || file.text.contains(piece);
+        file.path.starts_with(&folder) && pieces.any(is_named)
     }
 
     /// Runs it with a bug planted, or with none.

@@ -1,19 +1,19 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Pieces of work that wait in lanes, and their results. Each is done once, by whichever thread drains its lane.
-pub(super) struct Lanes<T, L, R> {
+pub(crate) struct Lanes<T, L, R> {
     waiting: Mutex<Vec<(usize, L, T)>>,
     done: Mutex<Vec<(usize, T, R)>>,
 }
 
 impl<T: Copy, L: Copy + PartialEq, R> Lanes<T, L, R> {
-    pub(super) fn new(all: &[T], lane: impl Fn(&T) -> L) -> Self {
+    pub(crate) fn new(all: &[T], lane: impl Fn(&T) -> L) -> Self {
         let waiting = all.iter().enumerate().map(|(place, one)| (place, lane(one), *one)).collect();
         Self { waiting: Mutex::new(waiting), done: Mutex::new(Vec::new()) }
     }
 
     /// Does one piece after the other, the first ones first, until none waits in this lane.
-    pub(super) fn drain(&self, lane: L, work: impl Fn(&T) -> R) {
+    pub(crate) fn drain(&self, lane: L, work: impl Fn(&T) -> R) {
         while let Some((place, one)) = self.next(lane) {
             let result = work(&one);
             lock(&self.done).push((place, one, result));
@@ -21,7 +21,7 @@ impl<T: Copy, L: Copy + PartialEq, R> Lanes<T, L, R> {
     }
 
     /// Returns all results, in the order in which the pieces were given.
-    pub(super) fn done(self) -> impl Iterator<Item = (T, R)> {
+    pub(crate) fn done(self) -> impl Iterator<Item = (T, R)> {
         let mut done = self.done.into_inner().unwrap_or_else(PoisonError::into_inner);
         done.sort_by_key(|(place, ..)| *place);
         done.into_iter().map(|(_, one, result)| (one, result))
