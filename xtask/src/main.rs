@@ -163,7 +163,7 @@ mod tests {
         Line::command().debug_assert();
         let is_understood =
             |line: &str| Line::try_parse_from(["xtask"].into_iter().chain(line.split(' '))).is_ok();
-        let good = "test --install; ci; ci --deep; ci --deep --full; bench --json limiter; sim --help; planted --only no-settle --json; \
+        let good = "test --install; ci; ci --deep; ci --deep --full; bench --json limiter; sim --help; planted --only no-settle; \
             evidence --only F7 --planted no-settle";
         for line in good.split("; ") {
             assert!(is_understood(line), "{line}");

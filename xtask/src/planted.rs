@@ -16,7 +16,6 @@ use std::fmt;
 use std::thread;
 
 use anyhow::{Result, ensure};
-use serde::Serialize;
 
 pub(crate) use self::bug::check as faults;
 use self::bug::{Bug, FOLDER};
@@ -48,9 +47,6 @@ pub(crate) struct Args {
     /// Only this bug; may be repeated.
     #[arg(long, value_name = "NAME", value_parser = known)]
     only: Vec<String>,
-    /// Prints JSON.
-    #[arg(long)]
-    json: bool,
 }
 
 /// Returns the name if there is a bug with it.
@@ -60,17 +56,14 @@ pub(crate) fn known(name: &str) -> Result<String> {
     Ok(name.to_owned())
 }
 
-/// Plants the bugs. Standard output is the scoreboard or the JSON; all else is on stderr.
+/// Plants the bugs. Standard output is the scoreboard; all else is on stderr.
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Tally> {
     console::keep_stdout_for_data();
     let tree = Tree::plant(workspace)?;
     let is_wanted = |bug: &&Bug| args.only.is_empty() || args.only.contains(&bug.name);
     let bugs: Vec<&Bug> = tree.bugs.iter().filter(is_wanted).collect();
     let scoreboard = play(&tree, &bugs, &mut |line| console::complain(line))?;
-    match args.json {
-        true => console::data(serde_json::to_string_pretty(&scoreboard)?),
-        false => console::data(&scoreboard),
-    }
+    console::data(&scoreboard);
     Ok(scoreboard.tally())
 }
 
@@ -151,7 +144,7 @@ fn side_by_side<T: Copy + Send, R: Send>(all: &[T], work: impl Fn(&T) -> R + Syn
 }
 
 /// The result of looking for one bug.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 struct Score {
     name: String,
     /// The detector, and what it saw.
@@ -172,7 +165,7 @@ impl fmt::Display for Score {
 }
 
 /// Every bug, and whether it was found.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 struct Scoreboard {
     /// The detectors that did not pass without a bug.
     sober: Vec<String>,
