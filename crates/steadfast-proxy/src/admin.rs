@@ -1,68 +1,111 @@
-//! The listener of an operator: health, figures and the kill switch.
+//! The listener of an operator: health, figures, the kill switch and the dashboard.
 
 use std::fmt::Write;
 
-use http::{Method, Response, StatusCode};
+use bytes::Bytes;
+use http::{HeaderValue, Method, Response, StatusCode, header};
+use tokio::sync::watch;
 
 use crate::{
     answer::AnswerBody,
-    front::{Framing, Front, Head, Refusal, Scope},
+    dashboard::{Access, DASHBOARD, DOOR, Page, cookie_name, protect, set_cookie},
+    front::{Framing, Front, Head, Refusal, Scope, Visitor, bearer},
     server::{Proxy, text},
 };
 
-/// A call of an operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A call of an operator. Not to be printed: it may hold a one-time token.
 pub(crate) enum Task {
     Live,
     Ready,
     Metrics,
     Halt,
     Resume,
+    /// The page for a visitor without a cookie.
+    Door,
+    Page,
+    State(Scope),
+    Events(Scope),
+    /// Exchange a one-time token for a cookie of this name.
+    Enter {
+        link: Bytes,
+        cookie: String,
+    },
+    /// Make a link to this host.
+    Link {
+        scope: Scope,
+        host: String,
+    },
 }
 
 impl Task {
-    /// Returns what its caller's token has to allow; `None` if it needs none.
-    pub(crate) fn needed(self) -> Option<Scope> {
-        match self {
-            Self::Live | Self::Ready => None,
-            Self::Metrics => Some(Scope::Read),
-            Self::Halt | Self::Resume => Some(Scope::Trade),
-        }
+    /// True if its caller has shown a token or a cookie.
+    pub(crate) fn is_of_known(&self) -> bool {
+        !matches!(self, Self::Live | Self::Ready | Self::Door | Self::Enter { .. })
     }
 }
 
 /// Decides about a call from its head.
-pub(crate) fn admit(front: &Front, head: &[u8]) -> Result<(Task, Framing), Refusal> {
+pub(crate) fn admit(front: &Front, access: &Access, head: &[u8]) -> Result<(Task, Framing), Refusal> {
     let head = Head::parse(head)?;
     let framing = head.framing()?;
-    front.page(&head)?;
-    let task = match (head.method().as_str(), head.target()) {
-        // A supervisor has no token, and learns no more than that the process lives.
-        ("GET", "/livez") => return Ok((Task::Live, framing)),
-        ("GET", "/readyz" | "/startupz") => return Ok((Task::Ready, framing)),
-        ("GET", "/metrics") => Ok(Task::Metrics),
-        ("POST", "/-/halt") => Ok(Task::Halt),
-        ("POST", "/-/resume") => Ok(Task::Resume),
-        (_, "/livez" | "/readyz" | "/startupz" | "/metrics" | "/-/halt" | "/-/resume") => {
-            Err(Refusal::Method)
-        }
-        _ => Err(Refusal::Path),
-    };
-    // A stranger is not told which calls there are.
-    let granted = front.token(&head)?;
-    let task = task?;
-    if task.needed().is_some_and(|needed| granted < needed) {
-        return Err(Refusal::Scope);
-    }
+    let from = front.visitor(&head)?;
     if head.method() == Method::POST && framing != Framing::Length(0) {
         return Err(Refusal::UnexpectedBody);
     }
+    let known = access.visitor(&head);
+    let call = (head.method().as_str(), head.target());
+    let task = match call {
+        // A supervisor has no token, and learns no more than that the process lives.
+        ("GET", "/livez") => Task::Live,
+        ("GET", "/readyz" | "/startupz") => Task::Ready,
+        ("GET", "/") if known.is_some() => Task::Page,
+        // The fragment of a link does not reach this side, so a page has to send it. It holds nothing else.
+        ("GET", "/") => Task::Door,
+        ("POST", "/-/enter") if from == Visitor::OwnPage => {
+            let link = bearer(&head)?.ok_or(Refusal::Token)?;
+            Task::Enter { link: Bytes::copy_from_slice(link), cookie: cookie_name(&head)? }
+        }
+        _ => {
+            let granted = match (from, known) {
+                (Visitor::OwnPage, known) => known.ok_or(Refusal::Token)?,
+                // An address that a user typed. A program has a token, and no link can make a browser post.
+                (Visitor::Program, Some(scope)) if head.method() == Method::GET => scope,
+                (Visitor::Program, _) => front.token(&head)?,
+            };
+            // A stranger is not told which calls there are.
+            permitted(call, from, granted, &head)?
+        }
+    };
     Ok((task, framing))
 }
 
-pub(crate) fn answer(proxy: &Proxy, task: Task) -> Response<AnswerBody> {
-    let client = &proxy.forward.client;
-    match task {
+/// Decides about a caller who is known.
+fn permitted(call: (&str, &str), from: Visitor, granted: Scope, head: &Head<'_>) -> Result<Task, Refusal> {
+    let (task, needed) = match call {
+        ("GET", "/metrics") => (Task::Metrics, Scope::Read),
+        ("GET", "/-/state") => (Task::State(granted), Scope::Read),
+        ("GET", "/-/events") => (Task::Events(granted), Scope::Read),
+        ("POST", "/-/halt") => (Task::Halt, Scope::Trade),
+        ("POST", "/-/resume") => (Task::Resume, Scope::Trade),
+        // A cookie must not outlive itself.
+        ("POST", "/-/link") if from == Visitor::Program => {
+            let host = head.one("host")?.ok_or(Refusal::Host)?;
+            let host = String::from_utf8_lossy(host).into_owned();
+            (Task::Link { scope: granted, host }, Scope::Read)
+        }
+        (_, "/" | "/livez" | "/readyz" | "/startupz" | "/metrics") => return Err(Refusal::Method),
+        (_, "/-/state" | "/-/events" | "/-/halt" | "/-/resume" | "/-/link" | "/-/enter") => {
+            return Err(Refusal::Method);
+        }
+        _ => return Err(Refusal::Path),
+    };
+    if granted < needed { Err(Refusal::Scope) } else { Ok(task) }
+}
+
+/// Answers a call. A stream ends when `stop` changes.
+pub(crate) fn answer(proxy: &Proxy, task: Task, stop: &watch::Receiver<()>) -> Response<AnswerBody> {
+    let (client, dashboard) = (&proxy.forward.client, &proxy.forward.dashboard);
+    let mut answer = match task {
         Task::Live => text(StatusCode::OK, "ok\n"),
         Task::Ready if proxy.is_running() => text(StatusCode::OK, "ok\n"),
         Task::Ready => text(StatusCode::SERVICE_UNAVAILABLE, "ending\n"),
@@ -81,7 +124,50 @@ pub(crate) fn answer(proxy: &Proxy, task: Task) -> Response<AnswerBody> {
             }
             text(StatusCode::OK, "trading\n")
         }
+        Task::Door => of_page(&DOOR, StatusCode::UNAUTHORIZED),
+        Task::Page => of_page(&DASHBOARD, StatusCode::OK),
+        Task::State(scope) => match serde_json::to_vec(&dashboard.state(scope)) {
+            Ok(state) => of_kind("application/json", AnswerBody::own(state)),
+            Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "state cannot be written\n"),
+        },
+        Task::Events(scope) => match dashboard.stream(scope, stop.clone()) {
+            Some(stream) => of_kind("text/event-stream", AnswerBody::Events(Box::new(stream))),
+            None => text(StatusCode::SERVICE_UNAVAILABLE, "too many viewers\n"),
+        },
+        Task::Enter { link, cookie } => match dashboard.access.enter(&link) {
+            Some(value) => entered(&set_cookie(&cookie, &value)),
+            None => text(StatusCode::UNAUTHORIZED, "link was used, or is too old\n"),
+        },
+        Task::Link { scope, host } => match dashboard.access.link(scope) {
+            Some(link) => text(StatusCode::OK, format!("http://{host}/#{link}\n")),
+            None => text(StatusCode::SERVICE_UNAVAILABLE, "no random numbers\n"),
+        },
+    };
+    protect(answer.headers_mut());
+    answer
+}
+
+fn of_page(page: &Page, status: StatusCode) -> Response<AnswerBody> {
+    let mut answer = of_kind("text/html; charset=utf-8", AnswerBody::own(page.html().to_owned()));
+    *answer.status_mut() = status;
+    if let Ok(policy) = HeaderValue::from_str(page.policy()) {
+        answer.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
     }
+    answer
+}
+
+fn of_kind(kind: &'static str, body: AnswerBody) -> Response<AnswerBody> {
+    let mut answer = Response::new(body);
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    answer
+}
+
+fn entered(cookie: &str) -> Response<AnswerBody> {
+    let mut answer = text(StatusCode::OK, "ok\n");
+    if let Ok(cookie) = HeaderValue::from_str(cookie) {
+        answer.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    answer
 }
 
 /// Writes the figures in Prometheus' text format.

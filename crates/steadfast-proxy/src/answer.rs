@@ -14,6 +14,7 @@ use http_body_util::Full;
 use steadfast::{BrokenBody, spec::msg};
 
 use crate::{
+    dashboard::Stream,
     front::{Admitted, Refusal},
     orders::Delivery,
     screen::Talk,
@@ -42,6 +43,7 @@ const LEFT_OUT: [&str; 14] = [
 pub(crate) enum AnswerBody {
     Own { body: Full<Bytes>, then: Option<(Arc<Talk<Admitted>>, Delivery)> },
     Service(steadfast::Body),
+    Events(Box<Stream>),
 }
 
 impl AnswerBody {
@@ -68,6 +70,9 @@ impl Body for AnswerBody {
                 frame
             }
             Self::Service(body) => Pin::new(body).poll_frame(cx),
+            Self::Events(stream) => {
+                stream.poll_next(cx).map(|event| event.map(|event| Ok(Frame::data(event))))
+            }
         }
     }
 
@@ -75,6 +80,7 @@ impl Body for AnswerBody {
         match self {
             Self::Own { body, .. } => body.is_end_stream(),
             Self::Service(body) => body.is_end_stream(),
+            Self::Events(_) => false,
         }
     }
 
@@ -82,6 +88,7 @@ impl Body for AnswerBody {
         match self {
             Self::Own { body, .. } => body.size_hint(),
             Self::Service(body) => body.size_hint(),
+            Self::Events(_) => SizeHint::default(),
         }
     }
 }

@@ -11,10 +11,14 @@ use steadfast::{
     dedup::{OrderRefused, Unresolved, Verdict},
     spec::{Endpoint, Form, OrderRequest, PlacedOrder},
 };
-use tokio::{sync::Semaphore, time::Instant};
+use tokio::{
+    sync::{Semaphore, watch},
+    time::Instant,
+};
 
 use crate::{
     answer::{AnswerBody, Own, clean},
+    dashboard::{Dashboard, OrderEnd, Sources, WatchedOrder},
     front::{Admitted, Scope},
     orders::{Conflict, Entry, Orders, UNHEARD, found},
     screen::Talk,
@@ -30,6 +34,7 @@ pub(crate) struct Forward {
     pub(crate) client: Client,
     pub(crate) base: BaseUrl,
     pub(crate) orders: Arc<Orders>,
+    pub(crate) dashboard: Arc<Dashboard>,
     /// Apart from the others, so that no poll keeps an order out.
     reads: Semaphore,
     others: Semaphore,
@@ -37,11 +42,13 @@ pub(crate) struct Forward {
 }
 
 impl Forward {
-    pub(crate) fn new(client: Client, base: BaseUrl, prefix: String) -> Self {
+    pub(crate) fn new(client: Client, base: BaseUrl, prefix: String, running: watch::Receiver<bool>) -> Self {
         let tracker = client.tracker().clone();
         let orders = Orders::new(prefix, move |name| tracker.verdict_of(name));
+        let sources = Sources { client: client.clone(), orders: orders.clone(), running };
+        let dashboard = Arc::new(Dashboard::new(&base, sources));
         let [reads, others] = [AT_ONCE; 2].map(Semaphore::new);
-        Self { client, base, orders, reads, others, began: Instant::now() }
+        Self { client, base, orders, dashboard, reads, others, began: Instant::now() }
     }
 
     /// Passes a request on, and returns the answer for its caller.
@@ -80,7 +87,10 @@ impl Forward {
             Some(endpoint) => endpoint.moves_money(),
             None => admitted.method != Method::GET && !is_cancel,
         };
-        match self.client.forward(request).await {
+        let call = self.dashboard.call(admitted.endpoint);
+        let answer = self.client.forward(request).await;
+        call.ends(&answer);
+        match answer {
             Ok(mut answer) => {
                 let unknown = Outcome::of(answer.extensions()).is_some_and(Outcome::is_unknown);
                 if moves_money && unknown {
@@ -116,9 +126,9 @@ impl Forward {
         body: Bytes,
         talk: Arc<Talk<Admitted>>,
     ) -> Response<AnswerBody> {
-        let form = match Form::parse(&body).ok().and_then(|form| OrderRequest::from_fields(form.iter()).ok())
-        {
-            Some(order) => canonical(&order),
+        let order = Form::parse(&body).ok().and_then(|form| OrderRequest::from_fields(form.iter()).ok());
+        let form = match &order {
+            Some(order) => canonical(order),
             // The stack refuses it, and nothing leaves.
             None => String::from_utf8_lossy(&body).into_owned(),
         };
@@ -134,8 +144,11 @@ impl Forward {
             Err(reason) => return conflict(reason).into_response(),
         };
         Call::of_mut(request.extensions_mut()).set_intent(entry.name.clone());
+        let watched = order.map(|order| self.dashboard.order(&entry.name, &order));
+        let call = self.dashboard.call(admitted.endpoint);
         let caller = Waiting { forward: self, entry: Some(entry), request: Some(request.clone()) };
         let answer = self.client.forward(request).await;
+        call.ends(&answer);
         let Some(entry) = caller.answered() else {
             return Own::in_doubt("order has no entry").into_response();
         };
@@ -143,6 +156,7 @@ impl Forward {
             Ok(answer) => answer,
             Err(error) => {
                 let in_doubt = error.outcome().is_unknown() || is_doubtful(error.kind());
+                WatchedOrder::end(watched, OrderEnd::of_error(&error, in_doubt));
                 if in_doubt {
                     entry.in_doubt();
                 } else {
@@ -158,13 +172,17 @@ impl Forward {
         let placed = body.as_ref().and_then(|body| PlacedOrder::parse(body).ok());
         let delivery = match (unresolved, outcome) {
             (None, Some(outcome)) if outcome.is_not_executed() => {
+                WatchedOrder::end(watched, OrderEnd::NotPlaced(format!("answered {}", parts.status)));
                 entry.placed_nothing();
                 None
             }
             (None, Some(Outcome::Accepted { .. })) if placed.is_some() && parts.status == StatusCode::OK => {
-                Some(entry.answered(placed.map(|placed| placed.order_id)))
+                let order_id = placed.map(|placed| placed.order_id);
+                WatchedOrder::end(watched, OrderEnd::of_answer(parts.extensions.get(), order_id.clone()));
+                Some(entry.answered(order_id))
             }
             (unresolved, _) => {
+                WatchedOrder::end(watched, OrderEnd::InDoubt(unresolved.as_ref().map(Into::into)));
                 let why = unresolved.as_ref().map_or("answer proves nothing", |it| it.reason.as_str());
                 let details = format!("order is in doubt: {why}");
                 entry.in_doubt();
@@ -231,6 +249,7 @@ impl Drop for Waiting<'_> {
         // A call with its name joins it. If the order never left, this one cannot leave either: its time has passed.
         Call::of_mut(request.extensions_mut()).set_send_by(Instant::now().into_std());
         let client = self.forward.client.clone();
+        let (dashboard, name) = (self.forward.dashboard.clone(), entry.name.clone());
         runtime.spawn(async move {
             match client.forward(request).await {
                 Ok(answer) => {
@@ -238,11 +257,21 @@ impl Drop for Waiting<'_> {
                         Some(Outcome::Accepted { order_id }) => order_id.as_deref().map(str::to_owned),
                         _ => None,
                     };
+                    if placed.is_some() {
+                        let how = "placed_unheard";
+                        dashboard.order_ended(&name, OrderEnd::Placed { how, order_id: placed.clone() });
+                    }
                     drop(entry.answered(placed));
                 }
                 // It opened the name anew, so that the first call has sent nothing.
-                Err(error) if error.kind() == ErrorKind::Refused => entry.placed_nothing(),
-                Err(_) => entry.in_doubt(),
+                Err(error) if error.kind() == ErrorKind::Refused => {
+                    dashboard.order_ended(&name, OrderEnd::of_error(&error, false));
+                    entry.placed_nothing();
+                }
+                Err(error) => {
+                    dashboard.order_ended(&name, OrderEnd::of_error(&error, true));
+                    entry.in_doubt();
+                }
             }
         });
     }
@@ -346,7 +375,7 @@ mod tests {
         let client = Client::builder(base.clone(), Access::token("key", "token").unwrap()).build().unwrap();
         // No order leaves, and it is told so.
         client.halt();
-        let forward = Forward::new(client, base, "p".to_owned());
+        let forward = Forward::new(client, base, "p".to_owned(), watch::channel(true).1);
         let hosts = Hosts::of(["127.0.0.1:8080".parse().unwrap()]);
         let tokens = Tokens::new("trade-0123456789abcdef").unwrap();
         let front = Arc::new(Front::new(hosts, tokens, Routes::default()));

@@ -29,7 +29,10 @@ use steadfast::{
     spec::Endpoint,
 };
 
-pub(crate) use self::head::BODY_LIMIT;
+pub(crate) use self::{
+    caller::{Visitor, bearer},
+    head::BODY_LIMIT,
+};
 pub use self::{
     caller::{Hosts, InvalidToken, Scope, Tokens},
     head::{Framing, HEAD_LIMIT, Head},
@@ -133,8 +136,14 @@ impl Front {
         self.token(head)
     }
 
+    /// Decides about host and page on the operator's listener, which has a page of its own.
+    pub(crate) fn visitor(&self, head: &Head<'_>) -> Result<Visitor, Refusal> {
+        self.hosts.check(head)?;
+        Visitor::of(head)
+    }
+
     /// Decides about host and page.
-    pub(crate) fn page(&self, head: &Head<'_>) -> Result<(), Refusal> {
+    fn page(&self, head: &Head<'_>) -> Result<(), Refusal> {
         self.hosts.check(head)?;
         caller::refuse_pages(head)
     }

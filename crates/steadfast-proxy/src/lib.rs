@@ -22,11 +22,24 @@
 //! errors have the service's envelope and status, and the reason in `Proxy-Status`. Logins are the sidecar's own, so
 //! `/api-gw/` does not pass. A path that is not in the table is sent once, under the strictest zone.
 //!
+//! # Dashboard
+//!
+//! `GET /` of the operator's listener is a page for a person: what is in doubt, how much of the quota is used, how calls end,
+//! and the switch that halts. A [link](Proxy::dashboard_link) opens it once: the token in its fragment becomes a cookie.
+//!
+//! 1. `GET /-/state` is everything that the page shows as JSON, with a `schema_version`, and `GET /-/events` the same as a
+//!    stream (server-sent events): first all, then what changed, at most twice a second. Both take a local token, too.
+//! 2. Only the page itself may call the listener from a browser. Every other page is refused, those of other ports too.
+//! 3. The page loads nothing from elsewhere, and shows texts of the service as text alone.
+//!
+//! It names under `absent` what cannot be told yet: the wait of each lane, the reads for an order in doubt, and how a
+//! call's time divides into queue, wire and repeats.
+//!
 //! # What it does not do yet
 //!
-//! It listens on TCP only, and has no dashboard, no reload and no OpenAPI page. It answers no login. An order without a
-//! name whose answer was on its way when the process ended may be placed again: give names. After a restart, orders in
-//! doubt are looked for at once.
+//! It listens on TCP only, and has no reload and no OpenAPI page. It answers no login. An order without a name whose
+//! answer was on its way when the process ended may be placed again: give names. After a restart, orders in doubt are
+//! looked for at once.
 //!
 //! # Example
 //!
@@ -52,6 +65,7 @@
 
 mod admin;
 mod answer;
+mod dashboard;
 mod forward;
 pub mod front;
 mod orders;

@@ -20,7 +20,7 @@ use crate::{
     admin,
     answer::{AnswerBody, Own},
     forward::Forward,
-    front::{Admitted, BODY_LIMIT, Framing, Front, Hosts, Refusal, Tokens},
+    front::{Admitted, BODY_LIMIT, Framing, Front, Hosts, Refusal, Scope, Tokens},
     screen::{Admit, Screened, Talk},
     strangers::{Stranger, Strangers},
 };
@@ -59,11 +59,12 @@ impl Proxy {
             Ok(()) => u64::from_le_bytes(random),
             Err(_) => u64::from(std::process::id()),
         };
+        let (running, runs) = watch::channel(true);
         Self {
-            forward: Arc::new(Forward::new(client, base, format!("sidecar-{prefix:016x}"))),
+            forward: Arc::new(Forward::new(client, base, format!("sidecar-{prefix:016x}"), runs)),
             tokens,
             routes: Arc::new(Routes::new(paths)),
-            running: Arc::new(watch::channel(true).0),
+            running: Arc::new(running),
         }
     }
 
@@ -126,8 +127,26 @@ impl Proxy {
         .await
     }
 
-    /// Serves an operator on `listener`: `GET /livez`, `/readyz`, `/startupz` and `/metrics`, `POST /-/halt` and
-    /// `/-/resume`. The first three need no token, `/metrics` any, and the others one that trades.
+    /// Names the account on the dashboard.
+    #[must_use]
+    pub fn account(self, name: impl Into<String>) -> Self {
+        self.forward.dashboard.name_account(name.into());
+        self
+    }
+
+    /// Returns a link to the dashboard on the operator's listener at this address. It serves once, within ten minutes;
+    /// `POST /-/link` makes another one. Its visitor may halt and resume.
+    ///
+    /// `None` if the system has no random numbers.
+    #[must_use]
+    pub fn dashboard_link(&self, operators: SocketAddr) -> Option<String> {
+        let secret = self.forward.dashboard.access.link(Scope::Trade)?;
+        Some(format!("http://{operators}/#{secret}"))
+    }
+
+    /// Serves an operator on `listener`: `GET /livez`, `/readyz`, `/startupz` and `/metrics`, `POST /-/halt`, `/-/resume`
+    /// and `/-/link`, and the [dashboard](crate#dashboard). The first three need no token, `/metrics` and `/-/link` any,
+    /// and the kill switch one that trades.
     ///
     /// # Errors
     ///
@@ -138,28 +157,33 @@ impl Proxy {
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<()> {
         let bound = listener.local_addr()?;
-        listen(listener, shutdown, |stream, stop, caller| {
+        let serving = listen(listener, shutdown, |stream, stop, caller| {
             let (proxy, local) = (self.clone(), stream.local_addr().unwrap_or(bound));
             let front = Front::new(Hosts::of([bound, local]), self.tokens.clone(), self.routes.clone());
+            let dashboard = self.forward.dashboard.clone();
             let admit: Admit<admin::Task> = Arc::new(move |head| {
-                let (task, framing) = admin::admit(&front, head)?;
-                if task.needed().is_some() {
+                let (task, framing) = admin::admit(&front, &dashboard.access, head)?;
+                if task.is_of_known() {
                     caller.know();
                 }
                 Ok((task, framing))
             });
             async move {
+                let ending = stop.clone();
                 converse(stream, admit, stop, move |_, verdict: Result<admin::Task, Refusal>, _| {
                     let answer = match verdict {
-                        Ok(task) => admin::answer(&proxy, task),
+                        Ok(task) => admin::answer(&proxy, task, &ending),
                         Err(refusal) => Own::refusal(refusal).into_response(),
                     };
                     async move { answer }
                 })
                 .await;
             }
-        })
-        .await
+        });
+        tokio::select! {
+            served = serving => served,
+            () = self.forward.dashboard.watch() => Ok(()),
+        }
     }
 
     async fn answer(
@@ -170,7 +194,10 @@ impl Proxy {
     ) -> Response<AnswerBody> {
         let admitted = match verdict {
             Ok(admitted) => admitted,
-            Err(refusal) => return Own::refusal(refusal).into_response(),
+            Err(refusal) => {
+                self.forward.dashboard.refused(refusal.details());
+                return Own::refusal(refusal).into_response();
+            }
         };
         let id = admitted.request_id.as_deref().and_then(|id| HeaderValue::from_str(id).ok());
         let mut answer = self.admitted(request, admitted, talk).await;

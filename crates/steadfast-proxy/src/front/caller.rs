@@ -45,6 +45,39 @@ pub(super) fn refuse_pages(head: &Head<'_>) -> Result<(), Refusal> {
     if is_fetched || head.all("origin").next().is_some() { Err(Refusal::Page) } else { Ok(()) }
 }
 
+/// From where a request to the operator's listener comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Visitor {
+    /// A program, or an address that a user typed.
+    Program,
+    /// The listener's own page.
+    OwnPage,
+}
+
+impl Visitor {
+    /// Tells the listener's own page from programs, and refuses all other pages. The host must be one of the listener's.
+    pub(super) fn of(head: &Head<'_>) -> Result<Self, Refusal> {
+        let mut is_page = false;
+        for site in head.all("sec-fetch-site") {
+            match site {
+                b"same-origin" => is_page = true,
+                b"none" => {}
+                // Another port of this machine is the same site.
+                _ => return Err(Refusal::Page),
+            }
+        }
+        if let Some(origin) = head.one("origin")? {
+            let host = head.one("host")?.ok_or(Refusal::Host)?;
+            let own = origin.strip_prefix(b"http://").is_some_and(|its| its.eq_ignore_ascii_case(host));
+            if !own {
+                return Err(Refusal::Page);
+            }
+            is_page = true;
+        }
+        Ok(if is_page { Self::OwnPage } else { Self::Program })
+    }
+}
+
 /// What a caller may do. A wider scope is greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
@@ -97,7 +130,7 @@ impl Tokens {
     }
 
     pub(super) fn scope_of(&self, head: &Head<'_>) -> Result<Scope, Refusal> {
-        let given = head.one("authorization")?.and_then(credentials).ok_or(Refusal::Token)?;
+        let given = bearer(head)?.ok_or(Refusal::Token)?;
         // A client that insists on the service's own form puts its API key before a colon.
         let given = given.rsplit(|&byte| byte == b':').next().unwrap_or(given);
         let is = |token: &SecretString| token.expose_secret().as_bytes().ct_eq(given);
@@ -110,6 +143,11 @@ impl Tokens {
             Err(Refusal::Token)
         }
     }
+}
+
+/// Returns what follows `Bearer` in the header of that name.
+pub(crate) fn bearer<'a>(head: &Head<'a>) -> Result<Option<&'a [u8]>, Refusal> {
+    Ok(head.one("authorization")?.and_then(credentials))
 }
 
 /// Returns what follows `Bearer` in a header.

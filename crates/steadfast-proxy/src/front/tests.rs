@@ -494,3 +494,37 @@ fn every_refusal_has_a_status_and_words_of_its_own() {
         assert_eq!(documented, rows, "{refusal:?}");
     }
 }
+
+#[test]
+fn the_operators_listener_tells_its_own_page_from_others() {
+    let visitor = |lines: &[&str]| {
+        let bytes = with_caller("GET / HTTP/1.1", &["Host: localhost:8080"], lines);
+        front().visitor(&Head::parse(&bytes).unwrap())
+    };
+    for lines in [&[][..], &["Sec-Fetch-Site: none"]] {
+        assert_eq!(visitor(lines), Ok(Visitor::Program), "{lines:?}");
+    }
+    let own = "Origin: http://localhost:8080";
+    for lines in [&[own][..], &["Sec-Fetch-Site: same-origin"], &[own, "Sec-Fetch-Site: same-origin"]] {
+        assert_eq!(visitor(lines), Ok(Visitor::OwnPage), "{lines:?}");
+    }
+    for lines in [
+        // Another port of this machine is the same site, and gets the same cookies.
+        &["Sec-Fetch-Site: same-site"][..],
+        &["Sec-Fetch-Site: cross-site"],
+        &["Sec-Fetch-Site: Same-Origin"],
+        &["Sec-Fetch-Site: same-origin", "Sec-Fetch-Site: cross-site"],
+        &["Origin: http://localhost:8081"],
+        &["Origin: http://127.0.0.1:8080"],
+        &["Origin: https://localhost:8080"],
+        &["Origin: null"],
+        &["Origin: http://evil.example", "Sec-Fetch-Site: same-origin"],
+        &[own, "Sec-Fetch-Site: same-site"],
+    ] {
+        assert_eq!(visitor(lines), Err(Refusal::Page), "{lines:?}");
+    }
+    assert_eq!(visitor(&[own, own]), Err(Refusal::Repeated));
+    let rebound =
+        with_caller("GET / HTTP/1.1", &["Host: evil.example:8080"], &["Origin: http://evil.example:8080"]);
+    assert_eq!(front().visitor(&Head::parse(&rebound).unwrap()), Err(Refusal::Host));
+}

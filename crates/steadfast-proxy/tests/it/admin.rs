@@ -3,7 +3,7 @@ use tokio::net::TcpStream;
 
 use crate::world::{Answer, Line, READER, TOKEN, World};
 
-async fn call(world: &World, line: &str, lines: &[String]) -> Answer {
+pub(crate) async fn call(world: &World, line: &str, lines: &[String]) -> Answer {
     let mut operator = Line(TcpStream::connect(world.admin).await.unwrap());
     let head = format!("{line} HTTP/1.1\r\nHost: {}\r\n{}\r\n\r\n", world.admin, lines.join("\r\n"));
     operator.send(head.replace("\r\n\r\n\r\n", "\r\n\r\n").as_bytes()).await;
