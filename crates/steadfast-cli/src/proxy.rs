@@ -93,9 +93,11 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
     let sandbox_admin = upstream.serve_sandbox_admin().await?;
     let client = upstream.client.clone();
     let proxy = Proxy::new(client.clone(), upstream.base.clone(), &Paths::public(), tokens);
+    let admin = operators.local_addr().map_err(Failed::error)?;
     let facts = Facts {
         programs: programs.local_addr().map_err(Failed::error)?,
-        operators: operators.local_addr().map_err(Failed::error)?,
+        operators: admin,
+        dashboard: if upstream.token_file.is_none() { proxy.dashboard_link(admin) } else { None },
         token: upstream.token_file.is_none().then(|| upstream.token.expose_secret().to_owned()),
         token_file: upstream.token_file.clone(),
         sandbox_admin,

@@ -11,6 +11,8 @@ pub(super) struct Facts {
     /// The local token, unless it is in a file.
     pub(super) token: Option<String>,
     pub(super) token_file: Option<PathBuf>,
+    /// A link to the dashboard, if the local token is told as well.
+    pub(super) dashboard: Option<String>,
     pub(super) sandbox_admin: Option<SocketAddr>,
 }
 
@@ -26,6 +28,7 @@ pub(super) fn announce(facts: &Facts, json: bool) {
             "admin_url": admin_url,
             "local_token": facts.token,
             "token_file": facts.token_file,
+            "dashboard_url": facts.dashboard,
             "sandbox_admin_url": sandbox,
         }));
         return;
@@ -43,6 +46,9 @@ pub(super) fn announce(facts: &Facts, json: bool) {
         }
         (None, None) => return,
     };
+    if let Some(dashboard) = &facts.dashboard {
+        print_line(format_args!("dashboard   {dashboard}"));
+    }
     if let Some(sandbox) = &sandbox {
         print_line(format_args!("sandbox     {sandbox}"));
     }
@@ -56,6 +62,9 @@ pub(super) fn announce(facts: &Facts, json: bool) {
         print_line(format_args!(
             "{curl} -H 'Idempotency-Key: order-1' -d '{order}' {base_url}/api/oms/place-order"
         ));
+    }
+    if facts.dashboard.is_none() {
+        print_line(format_args!("{curl} -X POST {admin_url}/-/link"));
     }
     print_line(format_args!("{curl} -X POST {admin_url}/-/halt"));
 }
