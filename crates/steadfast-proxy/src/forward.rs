@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode};
+use http::{Extensions, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Collected, Full, Limited};
 use steadfast::{
     BaseUrl, Client, Error, ErrorKind, Outcome,
@@ -167,21 +167,21 @@ impl Forward {
         };
         let (mut parts, body) = answer.into_parts();
         let unresolved = parts.extensions.get::<Unresolved>().cloned();
-        let outcome = Outcome::of(&parts.extensions).cloned();
+        let end = End::of(&parts.extensions);
         let body = Limited::new(body, ORDER_ANSWER).collect().await.ok().map(Collected::to_bytes);
         let placed = body.as_ref().and_then(|body| PlacedOrder::parse(body).ok());
-        let delivery = match (unresolved, outcome) {
-            (None, Some(outcome)) if outcome.is_not_executed() => {
-                WatchedOrder::end(watched, OrderEnd::NotPlaced(format!("answered {}", parts.status)));
+        let delivery = match end {
+            End::PlacedNothing => {
+                WatchedOrder::end(watched, OrderEnd::of_status(parts.status));
                 entry.placed_nothing();
                 None
             }
-            (None, Some(Outcome::Accepted { .. })) if placed.is_some() && parts.status == StatusCode::OK => {
+            End::Placed(_) if placed.is_some() && parts.status == StatusCode::OK => {
                 let order_id = placed.map(|placed| placed.order_id);
                 WatchedOrder::end(watched, OrderEnd::of_answer(parts.extensions.get(), order_id.clone()));
                 Some(entry.answered(order_id))
             }
-            (unresolved, _) => {
+            _ => {
                 WatchedOrder::end(watched, OrderEnd::InDoubt(unresolved.as_ref().map(Into::into)));
                 let why = unresolved.as_ref().map_or("answer proves nothing", |it| it.reason.as_str());
                 let details = format!("order is in doubt: {why}");
@@ -252,17 +252,22 @@ impl Drop for Waiting<'_> {
         let (dashboard, name) = (self.forward.dashboard.clone(), entry.name.clone());
         runtime.spawn(async move {
             match client.forward(request).await {
-                Ok(answer) => {
-                    let placed = match Outcome::of(answer.extensions()) {
-                        Some(Outcome::Accepted { order_id }) => order_id.as_deref().map(str::to_owned),
-                        _ => None,
-                    };
-                    if placed.is_some() {
-                        let how = "placed_unheard";
-                        dashboard.order_ended(&name, OrderEnd::Placed { how, order_id: placed.clone() });
+                Ok(answer) => match End::of(answer.extensions()) {
+                    End::Placed(id) => {
+                        let end = OrderEnd::Placed { how: "placed_unheard", order_id: Some(id.clone()) };
+                        dashboard.order_ended(&name, end);
+                        drop(entry.answered(Some(id)));
                     }
-                    drop(entry.answered(placed));
-                }
+                    End::PlacedNothing => {
+                        dashboard.order_ended(&name, OrderEnd::of_status(answer.status()));
+                        entry.placed_nothing();
+                    }
+                    End::InDoubt => {
+                        let doubt = answer.extensions().get::<Unresolved>().map(Into::into);
+                        dashboard.order_ended(&name, OrderEnd::InDoubt(doubt));
+                        entry.in_doubt();
+                    }
+                },
                 // It opened the name anew, so that the first call has sent nothing.
                 Err(error) if error.kind() == ErrorKind::Refused => {
                     dashboard.order_ended(&name, OrderEnd::of_error(&error, false));
@@ -274,6 +279,24 @@ impl Drop for Waiting<'_> {
                 }
             }
         });
+    }
+}
+
+/// How an order ended, as far as the extensions of its answer say.
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    Placed(String),
+    PlacedNothing,
+    InDoubt,
+}
+
+impl End {
+    fn of(answer: &Extensions) -> Self {
+        match (answer.get::<Unresolved>(), Outcome::of(answer)) {
+            (None, Some(Outcome::Accepted { order_id: Some(id) })) => Self::Placed(id.as_ref().to_owned()),
+            (None, Some(outcome)) if outcome.is_not_executed() => Self::PlacedNothing,
+            _ => Self::InDoubt,
+        }
     }
 }
 
@@ -337,7 +360,7 @@ fn of_error(error: &Error, moves_money: bool) -> Own {
 
 #[cfg(test)]
 mod tests {
-    use steadfast::{Access, call::Routes};
+    use steadfast::{Access, call::Routes, ext::Sent};
 
     use super::*;
     use crate::{
@@ -367,6 +390,24 @@ mod tests {
         {
             assert_ne!(text(&other), text(FORM), "{other}");
         }
+    }
+
+    #[test]
+    fn an_order_is_in_doubt_unless_its_answer_says_how_it_ended() {
+        let end = |outcome: Option<Outcome>| {
+            let mut answer = Extensions::new();
+            if let Some(outcome) = outcome {
+                Sent::of_mut(&mut answer).set_outcome(outcome);
+            }
+            End::of(&answer)
+        };
+        let accepted = |id: Option<&str>| Some(Outcome::Accepted { order_id: id.map(Into::into) });
+        assert_eq!(end(accepted(Some("7"))), End::Placed("7".to_owned()));
+        for nothing in [Outcome::NotSent, Outcome::NotExecuted, Outcome::Rejected] {
+            assert_eq!(end(Some(nothing)), End::PlacedNothing);
+        }
+        assert_eq!(end(accepted(None)), End::InDoubt);
+        assert_eq!(end(None), End::InDoubt);
     }
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::Response;
+use http::{Response, StatusCode};
 use steadfast::{
     Error, Outcome,
     call::{causes, one_line},
@@ -79,7 +79,7 @@ impl WatchedCall<'_> {
 impl Drop for WatchedCall<'_> {
     fn drop(&mut self) {
         let took_us = u64::try_from(self.since.elapsed().as_micros()).unwrap_or(u64::MAX);
-        let endpoint = self.endpoint.map_or("unknown", Endpoint::as_str);
+        let endpoint = self.endpoint.map_or("other paths", Endpoint::as_str);
         let call = Call { endpoint, end: self.end, is_repeated: self.is_repeated, took_us };
         self.dashboard.board.lock().call_ended(self.dashboard.now(), call);
     }
@@ -101,6 +101,11 @@ impl OrderEnd {
         } else {
             Self::NotPlaced(one_line(causes(error)))
         }
+    }
+
+    /// Returns the end of an order that the service refused or rejected.
+    pub(crate) fn of_status(status: StatusCode) -> Self {
+        Self::NotPlaced(format!("answered {status}"))
     }
 
     /// Returns the end of an order that the service accepted.
