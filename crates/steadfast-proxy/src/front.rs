@@ -29,14 +29,14 @@ use steadfast::{
     spec::Endpoint,
 };
 
-pub(crate) use self::{
-    caller::{Visitor, bearer},
-    head::BODY_LIMIT,
-};
 pub use self::{
     caller::{Hosts, InvalidToken, Scope, Tokens},
     head::{Framing, HEAD_LIMIT, Head},
     refusal::Refusal,
+};
+pub(crate) use self::{
+    caller::{Visitor, bearer},
+    head::BODY_LIMIT,
 };
 
 /// The version segment, below which all paths of the service lie (§1).
