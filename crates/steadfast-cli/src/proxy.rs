@@ -92,7 +92,8 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
     };
     let sandbox_admin = upstream.serve_sandbox_admin().await?;
     let client = upstream.client.clone();
-    let proxy = Proxy::new(client.clone(), upstream.base.clone(), &Paths::public(), tokens);
+    let proxy = Proxy::new(client.clone(), upstream.base.clone(), &Paths::public(), tokens)
+        .account(upstream.account.as_str());
     let admin = operators.local_addr().map_err(Failed::error)?;
     let facts = Facts {
         programs: programs.local_addr().map_err(Failed::error)?,

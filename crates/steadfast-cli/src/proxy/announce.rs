@@ -2,7 +2,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use serde_json::json;
 
-use crate::stdout::print_line;
+use crate::stdout::{print_line, print_secret};
 
 /// What a user needs to know of a running proxy.
 pub(super) struct Facts {
@@ -22,7 +22,7 @@ pub(super) fn announce(facts: &Facts, json: bool) {
     let admin_url = format!("http://{}", facts.operators);
     let sandbox = facts.sandbox_admin.map(|address| format!("http://{address}"));
     if json {
-        print_line(json!({
+        let facts = json!({
             "schema_version": 1,
             "base_url": base_url,
             "admin_url": admin_url,
@@ -30,7 +30,9 @@ pub(super) fn announce(facts: &Facts, json: bool) {
             "token_file": facts.token_file,
             "dashboard_url": facts.dashboard,
             "sandbox_admin_url": sandbox,
-        }));
+        });
+        // The fragment of the dashboard's link would be masked.
+        print_secret(&facts.to_string());
         return;
     }
     print_line(format_args!("base_url    {base_url}"));
@@ -47,7 +49,7 @@ pub(super) fn announce(facts: &Facts, json: bool) {
         (None, None) => return,
     };
     if let Some(dashboard) = &facts.dashboard {
-        print_line(format_args!("dashboard   {dashboard}"));
+        print_secret(&format!("dashboard   {dashboard}"));
     }
     if let Some(sandbox) = &sandbox {
         print_line(format_args!("sandbox     {sandbox}"));

@@ -29,6 +29,8 @@ use crate::{
 pub(super) struct Upstream {
     pub(super) client: Client,
     pub(super) base: BaseUrl,
+    /// The account's name on the dashboard: no secret, and the same in the names of its files.
+    pub(super) account: String,
     pub(super) token: SecretString,
     pub(super) token_file: Option<PathBuf>,
     pub(super) journal: Option<PathBuf>,
@@ -61,7 +63,8 @@ impl Upstream {
             None => random_token()?,
         };
         let client = client::create(base.clone(), access, journal.clone(), None, RESENDS, &Sends::default())?;
-        Ok(Self { client, base, token, token_file, journal, arena: Some(arena), _lock: None })
+        let account = "sandbox".to_owned();
+        Ok(Self { client, base, account, token, token_file, journal, arena: Some(arena), _lock: None })
     }
 
     async fn service(
@@ -85,8 +88,8 @@ impl Upstream {
             client::create(base.clone(), access, Some(journal.clone()), limits, RESENDS, &Sends::default())?;
         hide_tokens_of(client.tokens());
         reach(&base).await?;
-        let token_file = Some(token_file);
-        Ok(Self { client, base, token, token_file, journal: Some(journal), arena: None, _lock: Some(lock) })
+        let (account, token_file, journal) = (account.identity().label(), Some(token_file), Some(journal));
+        Ok(Self { client, base, account, token, token_file, journal, arena: None, _lock: Some(lock) })
     }
 
     /// Serves the admin API of the sandbox, if there is one.

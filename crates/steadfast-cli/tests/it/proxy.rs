@@ -117,6 +117,9 @@ async fn a_sandbox_behind_a_proxy_needs_one_command() {
     let orders = placed(proxy.facts["sandbox_admin_url"].as_str().unwrap()).await;
     assert_eq!(orders.len(), 1);
     assert!(placed_as.contains(&orders[0]));
+    let link = proxy.facts["dashboard_url"].as_str().unwrap();
+    let (admin, secret) = link.split_once("/#").unwrap();
+    assert_eq!((admin, secret.len()), (proxy.facts["admin_url"].as_str().unwrap(), 64), "{link}");
     signal(&proxy.child, "-TERM").await;
     assert!(proxy.child.wait().await.unwrap().success());
 }
