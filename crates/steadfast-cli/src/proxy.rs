@@ -5,6 +5,7 @@ mod descriptors;
 mod upstream;
 
 use std::{
+    io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::PathBuf,
     time::Duration,
@@ -36,10 +37,17 @@ use crate::{
 
 /// How long orders in doubt are looked for after the last answer.
 const LAST_LOOK: Duration = Duration::from_secs(60);
+/// How long the operator's open answers may take at the end.
+const LAST_WORD: Duration = Duration::from_secs(1);
+
+const ENDING: &str = "\
+SIGTERM, Ctrl-C and SIGHUP end the proxy: no order leaves any more. Requests on their way are answered for --drain seconds; then \
+their connections close. Orders in doubt are looked for up to 60 s more, and kept in the journal. Exit code 0: no order is in \
+doubt; 6: some are; 130: a second signal ended it at once. A supervisor has to wait for --drain and 60 s.";
 
 /// The options of the verb.
 #[derive(clap::Args)]
-#[command(after_help = SECRETS)]
+#[command(after_help = format!("{ENDING}\n\n{SECRETS}"))]
 pub(crate) struct Args {
     /// Put a sandbox of its own behind the proxy, to try it without an account.
     #[arg(long)]
@@ -72,6 +80,9 @@ pub(crate) struct Args {
     /// trade.
     #[arg(long, value_name = "ADDR")]
     unsafe_listen: Option<IpAddr>,
+    /// How long requests on their way may take to be answered once a signal ends the proxy.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    drain: u32,
     /// Print the start-up facts as one line of JSON.
     #[arg(long)]
     json: bool,
@@ -108,12 +119,13 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
     let kept = upstream.journal.as_deref().map(Kept::beside);
     let telling = tokio::spawn(tell(client.tracker().events(), kept, last));
 
-    let (end, ended) = oneshot::channel::<()>();
+    let (quiet, quieted) = oneshot::channel::<()>();
     let operating = proxy.clone();
     let operating =
-        tokio::spawn(async move { operating.serve_admin(operators, std::future::pending()).await });
-    let serving = proxy.serve(programs, async { drop(ended.await) });
-    let mut serving = std::pin::pin!(serving);
+        tokio::spawn(async move { operating.serve_admin(operators, async { drop(quieted.await) }).await });
+    let (end, ended) = oneshot::channel::<()>();
+    // On the heap, so that it can be moved into its own end.
+    let mut serving = Box::pin(proxy.serve(programs, async { drop(ended.await) }));
     let served = tokio::select! {
         served = serving.as_mut() => Some(served),
         () = signals.next() => None,
@@ -125,7 +137,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
             Some(served) => served,
             None => {
                 let _ = end.send(());
-                serving.await
+                drain(serving, Duration::from_secs(args.drain.into())).await
             }
         };
         settle(&client).await?;
@@ -135,7 +147,9 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
         result = ended => result,
         () = signals.next() => Err(Failed::interrupted("interrupted; orders may be in doubt")),
     };
-    operating.abort();
+    let _ = quiet.send(());
+    // A viewer that does not read must not keep the process.
+    let _ = timeout(LAST_WORD, operating).await;
     let _ = enough.send(());
     // It only ends early if it panics.
     let _ = telling.await;
@@ -148,6 +162,14 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, Failed> {
     TcpListener::bind(address)
         .await
         .map_err(|error| Failed::error(format!("cannot listen on {address}: {error}")))
+}
+
+/// Waits until what is open is answered, at most for `patience`. What is still open then is closed without an answer.
+async fn drain(serving: impl Future<Output = io::Result<()>>, patience: Duration) -> io::Result<()> {
+    timeout(patience, serving).await.unwrap_or_else(|_| {
+        print_note("steadfast: requests without an answer are left; --drain is over");
+        Ok(())
+    })
 }
 
 /// Looks for orders in doubt a last time.

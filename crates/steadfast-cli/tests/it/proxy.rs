@@ -220,6 +220,24 @@ async fn sigterm_answers_the_orders_on_their_way() {
 }
 
 #[tokio::test]
+async fn sigterm_waits_for_no_answer_longer_than_drain_and_keeps_the_orders_trace() {
+    let (sandbox, state) = behind_a_504().await;
+    let mut command = of(&sandbox, state.path());
+    command.args(["--drain", "0"]);
+    let mut proxy = RunningProxy::start(command).await;
+    let caller = proxy.send_order("Idempotency-Key: k1\r\n").await;
+    let id = until_placed(sandbox.fact("admin_url")).await;
+    signal(&proxy.child, "-TERM").await;
+    assert_eq!(answer(caller).await, "", "its connection closes");
+    // The last look finds it.
+    assert!(proxy.child.wait().await.unwrap().success());
+    let proxy = RunningProxy::start(of(&sandbox, state.path())).await;
+    let again = proxy.order("Idempotency-Key: k1\r\n").await;
+    assert!(again.starts_with("HTTP/1.1 200") && again.contains(&id), "{again}");
+    assert_eq!(placed(sandbox.fact("admin_url")).await, [id]);
+}
+
+#[tokio::test]
 async fn a_second_proxy_of_an_account_is_refused() {
     let (sandbox, state) = behind_a_504().await;
     let proxy = RunningProxy::start(of(&sandbox, state.path())).await;
