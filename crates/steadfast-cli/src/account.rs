@@ -3,7 +3,7 @@
 use std::{
     error::Error,
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
 
@@ -172,12 +172,8 @@ impl Account {
         if let Some(path) = &self.store {
             return Ok(path.clone());
         }
-        let directory = match (variable_of("XDG_STATE_HOME")?, variable_of("HOME")?) {
-            (Some(state), _) => PathBuf::from(state),
-            (None, Some(home)) => PathBuf::from(home).join(".local/state"),
-            (None, None) => return Err(Failed::usage("neither --store nor HOME says where tokens are kept")),
-        };
-        let directory = directory.join("steadfast");
+        let directory = state_folder()?
+            .ok_or_else(|| Failed::usage("neither --store nor HOME says where tokens are kept"))?;
         let file = |label: String| directory.join(format!("auth-{label}.json"));
         let path = file(self.identity().label());
         // A store that version 0.1 named after this spelling is renamed, unless the one for all spellings exists.
@@ -192,10 +188,28 @@ impl Account {
         Ok(path)
     }
 
+    /// Returns the folder for what all programs of this user have to know of the account, whatever their store.
+    pub(crate) fn folder(&self) -> Result<PathBuf, Failed> {
+        match state_folder()? {
+            Some(folder) => Ok(folder),
+            None => Ok(self.path()?.parent().map(Path::to_path_buf).unwrap_or_default()),
+        }
+    }
+
     /// Opens the account's store.
     pub(crate) fn store(&self) -> Result<FileStore, Failed> {
         FileStore::open(self.path()?).map_err(store_failed)
     }
+}
+
+/// Returns the folder of this command below the user's state directory; `None` if the environment does not name it.
+fn state_folder() -> Result<Option<PathBuf>, Failed> {
+    let state = match (variable_of("XDG_STATE_HOME")?, variable_of("HOME")?) {
+        (Some(state), _) => PathBuf::from(state),
+        (None, Some(home)) => PathBuf::from(home).join(".local/state"),
+        (None, None) => return Ok(None),
+    };
+    Ok(Some(state.join("steadfast")))
 }
 
 /// Writes into the store that the service refuses the held token for good, so that every verb knows it. Does nothing for

@@ -2,6 +2,7 @@
 
 mod announce;
 mod descriptors;
+mod lock;
 mod upstream;
 
 use std::{

@@ -1,5 +1,5 @@
 use std::{
-    fs::{self, File, TryLockError},
+    fs::{self, File},
     io::{ErrorKind, Read, Write},
     net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
@@ -11,7 +11,7 @@ use steadfast_call::file::open_own;
 use steadfast_sandbox::Sandbox;
 use tokio::net::TcpListener;
 
-use super::random_token;
+use super::{lock::Lock, random_token};
 use crate::{
     account::{Account, Whose},
     arena::Arena,
@@ -21,7 +21,6 @@ use crate::{
     limits::Limits,
     reach::reach,
     readable::hide_tokens_of,
-    secret::variable_of,
     sends::Sends,
 };
 
@@ -35,8 +34,7 @@ pub(super) struct Upstream {
     pub(super) token_file: Option<PathBuf>,
     pub(super) journal: Option<PathBuf>,
     arena: Option<Arena>,
-    /// Keeps another proxy of the account from starting.
-    _lock: Option<File>,
+    _lock: Option<Lock>,
 }
 
 impl Upstream {
@@ -73,7 +71,7 @@ impl Upstream {
         token_file: Option<PathBuf>,
     ) -> Result<Self, Failed> {
         let account = Account::read(whose).await?;
-        let lock = lock(&account)?;
+        let lock = Lock::of(&account)?;
         let access = account.access().await?;
         let journal = match journal {
             Some(journal) => journal,
@@ -106,27 +104,7 @@ impl Upstream {
 /// An absent order is sent again while its caller waits, as by the library.
 const RESENDS: ResendPolicy = ResendPolicy::AtMost(1);
 
-/// Takes the lock of the account's proxy, for as long as the file is open.
-fn lock(account: &Account) -> Result<File, Failed> {
-    let folder = match variable_of("XDG_RUNTIME_DIR")? {
-        Some(runtime) => PathBuf::from(runtime).join("steadfast"),
-        None => account.path()?.parent().map(Path::to_path_buf).unwrap_or_default(),
-    };
-    let path = folder.join(format!("proxy-{}.lock", account.identity().label()));
-    make_folder_of(&path)?;
-    let unusable = |error: &dyn std::fmt::Display| Failed::usage(format!("{}: {error}", path.display()));
-    let file = open_own(&path, File::options().read(true).write(true).create(true))
-        .map_err(|error| unusable(&error))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            Err(unusable(&"another proxy of this account is running; nothing was sent"))
-        }
-        Err(TryLockError::Error(error)) => Err(unusable(&error)),
-    }
-}
-
-fn make_folder_of(path: &Path) -> Result<(), Failed> {
+pub(super) fn make_folder_of(path: &Path) -> Result<(), Failed> {
     let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);

@@ -260,3 +260,38 @@ async fn a_second_proxy_of_an_account_is_refused() {
     let said = String::from_utf8_lossy(&open.stderr).into_owned();
     assert_eq!((open.status.code(), said.contains(".token")), (Some(2), true), "{said}");
 }
+
+/// Returns a folder that only this user can reach, whatever the mask.
+#[cfg(unix)]
+fn private_folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    folder
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_proxy_that_knows_no_runtime_folder_is_refused_beside_one_that_does() {
+    let (sandbox, state) = behind_a_504().await;
+    let runtime = private_folder();
+    let mut command = of(&sandbox, state.path());
+    command.env("XDG_RUNTIME_DIR", runtime.path());
+    let _proxy = RunningProxy::start(command).await;
+    assert!(std::fs::read_dir(runtime.path().join("steadfast")).unwrap().next().is_some());
+    let other = state.path().join("other.journal");
+    let second = of(&sandbox, state.path()).arg("--journal").arg(&other).output().await.unwrap();
+    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert_eq!(
+        (second.status.code(), said.contains("another proxy of this account")),
+        (Some(2), true),
+        "{said}"
+    );
+    // A folder that others can reach is not trusted, and no reason not to start.
+    let open = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(open.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let (elsewhere, fresh) = behind_a_504().await;
+    let mut command = of(&elsewhere, fresh.path());
+    command.env("XDG_RUNTIME_DIR", open.path());
+    let _third = RunningProxy::start(command).await;
+    assert!(std::fs::read_dir(open.path()).unwrap().next().is_none());
+}
