@@ -3,6 +3,9 @@
 mod announce;
 mod descriptors;
 mod lock;
+mod programs;
+#[cfg(unix)]
+mod socket;
 mod upstream;
 
 use std::{
@@ -26,6 +29,7 @@ use tokio::{
 
 use self::{
     announce::{Facts, announce},
+    programs::Programs,
     upstream::Upstream,
 };
 use crate::{
@@ -67,6 +71,10 @@ pub(crate) struct Args {
     /// The port for programs; 0 takes any free one.
     #[arg(long, default_value_t = 8090)]
     port: u16,
+    /// Listen for programs of this user on a Unix socket instead of a port. A socket that is there is replaced only if
+    /// nothing listens at it. Clients call the host `localhost`.
+    #[arg(long, value_name = "unix:PATH", value_parser = programs::place, conflicts_with_all = ["port", "unsafe_listen"])]
+    listen: Option<PathBuf>,
     /// The port for an operator; 0 takes any free one.
     #[arg(long, default_value_t = 0)]
     admin_port: u16,
@@ -93,7 +101,10 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args) -> Result<(), Failed> {
     let mut signals = Signals::listen();
     descriptors::raise_limit();
-    let programs = bind(SocketAddr::new(args.unsafe_listen.unwrap_or(LOCAL), args.port)).await?;
+    let programs = match &args.listen {
+        Some(path) => Programs::at(path)?,
+        None => Programs::Port(bind(SocketAddr::new(args.unsafe_listen.unwrap_or(LOCAL), args.port)).await?),
+    };
     let operators = bind(SocketAddr::new(LOCAL, args.admin_port)).await?;
     let target = if args.sandbox { None } else { args.base_url };
     let upstream = Upstream::open(target, args.store, args.journal, args.token_file).await?;
@@ -108,7 +119,8 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
         .account(upstream.account.as_str());
     let admin = operators.local_addr().map_err(Failed::error)?;
     let facts = Facts {
-        programs: programs.local_addr().map_err(Failed::error)?,
+        base_url: programs.base_url()?,
+        socket: args.listen.clone(),
         operators: admin,
         dashboard: if upstream.token_file.is_none() { proxy.dashboard_link(admin) } else { None },
         token: upstream.token_file.is_none().then(|| upstream.token.expose_secret().to_owned()),
@@ -126,7 +138,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
         tokio::spawn(async move { operating.serve_admin(operators, async { drop(quieted.await) }).await });
     let (end, ended) = oneshot::channel::<()>();
     // On the heap, so that it can be moved into its own end.
-    let mut serving = Box::pin(proxy.serve(programs, async { drop(ended.await) }));
+    let mut serving = Box::pin(programs.serve(&proxy, async { drop(ended.await) }));
     let served = tokio::select! {
         served = serving.as_mut() => Some(served),
         () = signals.next() => None,

@@ -37,7 +37,7 @@
 //!
 //! # What it does not do yet
 //!
-//! It listens on TCP only, and has no reload and no OpenAPI page. It answers no login. An order without a name whose
+//! It has no reload and no OpenAPI page. It answers no login. An order without a name whose
 //! answer was on its way when the process ended may be placed again: give names. After a restart, orders in doubt are
 //! looked for at once.
 //!
@@ -68,6 +68,7 @@ mod answer;
 mod dashboard;
 mod forward;
 pub mod front;
+mod listener;
 mod orders;
 mod screen;
 mod server;

@@ -11,7 +11,7 @@ use steadfast::{BaseUrl, Client, call::Routes, spec::Paths};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    sync::watch,
     task::JoinSet,
     time::timeout,
 };
@@ -21,14 +21,10 @@ use crate::{
     answer::{AnswerBody, Own},
     forward::Forward,
     front::{Admitted, BODY_LIMIT, Framing, Front, Hosts, Refusal, Scope, Tokens},
+    listener::{Accept, listen},
     screen::{Admit, Screened, Talk},
-    strangers::{Stranger, Strangers},
 };
 
-/// The most connections of a listener. Later ones wait in its backlog.
-const CONNECTIONS: usize = 1_000;
-/// The most of them whose callers have not shown a token yet.
-const STRANGERS: usize = 200;
 /// How long a connection may be idle, or a request take to be read by HTTP.
 const IDLE: Duration = Duration::from_secs(75);
 /// How long a body may take.
@@ -97,6 +93,32 @@ impl Proxy {
     /// Dropping the future drops all connections. Orders on their way are still looked for, and never sent again.
     pub async fn serve(&self, listener: TcpListener, shutdown: impl Future<Output = ()>) -> io::Result<()> {
         let bound = listener.local_addr()?;
+        let hosts = |stream: &TcpStream| Hosts::of([bound, stream.local_addr().unwrap_or(bound)]);
+        self.serve_programs(listener, hosts, shutdown).await
+    }
+
+    /// As [`serve`](Self::serve), for programs of this user on a Unix socket. Those of other users are turned away, and a
+    /// token is needed as well. Its host is `localhost`.
+    ///
+    /// # Errors
+    ///
+    /// As [`serve`](Self::serve).
+    #[cfg(unix)]
+    pub async fn serve_unix(
+        &self,
+        listener: tokio::net::UnixListener,
+        shutdown: impl Future<Output = ()>,
+    ) -> io::Result<()> {
+        let hosts = |_: &tokio::net::UnixStream| Hosts::of_socket();
+        self.serve_programs(crate::listener::OwnSocket::new(listener)?, hosts, shutdown).await
+    }
+
+    async fn serve_programs<L: Accept>(
+        &self,
+        listener: L,
+        hosts: impl Fn(&L::Stream) -> Hosts,
+        shutdown: impl Future<Output = ()>,
+    ) -> io::Result<()> {
         let mut search = JoinSet::new();
         let client = self.forward.client.clone();
         // By itself the search for orders of earlier processes would begin with the next order, and an equal one has to
@@ -107,9 +129,8 @@ impl Proxy {
             }
         });
         listen(listener, shutdown, |stream, stop, caller| {
-            let (proxy, local) = (self.clone(), stream.local_addr().unwrap_or(bound));
-            let hosts = Hosts::of([bound, local]);
-            let front = Front::new(hosts, self.tokens.clone(), self.routes.clone());
+            let proxy = self.clone();
+            let front = Front::new(hosts(&stream), self.tokens.clone(), self.routes.clone());
             let admit: Admit<Admitted> = Arc::new(move |head| {
                 let admitted = front.admit(head)?;
                 caller.know();
@@ -282,82 +303,6 @@ where
     }
 }
 
-async fn listen<C, F>(listener: TcpListener, shutdown: impl Future<Output = ()>, serve: C) -> io::Result<()>
-where
-    C: Fn(TcpStream, watch::Receiver<()>, Arc<Stranger>) -> F,
-    F: Future<Output = ()> + Send + 'static,
-{
-    let (running, stop) = watch::channel(());
-    let (places, strangers) = (Arc::new(Semaphore::new(CONNECTIONS)), Strangers::new(STRANGERS));
-    // Dropping this future drops every connection.
-    let mut connections = JoinSet::new();
-    let mut shutdown = pin!(shutdown);
-    let ended = loop {
-        while connections.try_join_next().is_some() {}
-        let accepted = async { (place(&places, &strangers).await, accept(&listener).await) };
-        let (place, accepted) = tokio::select! {
-            biased;
-            () = &mut shutdown => break Ok(()),
-            accepted = accepted => accepted,
-        };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
-            Err(error) => break Err(error),
-        };
-        let caller = strangers.enter();
-        let connection = serve(stream, stop.clone(), caller.clone());
-        connections.spawn(async move {
-            tokio::select! {
-                biased;
-                () = caller.dismissed() => {}
-                () = connection => {}
-            }
-            drop(place);
-        });
-    };
-    drop(listener);
-    running.send_replace(());
-    while connections.join_next().await.is_some() {}
-    ended
-}
-
-/// Waits for a place. A stranger has to make room if there is none.
-async fn place(places: &Arc<Semaphore>, strangers: &Strangers) -> Option<OwnedSemaphorePermit> {
-    if let Ok(place) = places.clone().try_acquire_owned() {
-        return Some(place);
-    }
-    loop {
-        strangers.dismiss();
-        // One that has become known meanwhile stays.
-        if let Ok(place) = timeout(Duration::from_millis(10), places.clone().acquire_owned()).await {
-            return place.ok();
-        }
-    }
-}
-
-async fn accept(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
-    loop {
-        match listener.accept().await {
-            Ok((stream, peer)) => {
-                // This only makes answers faster, and may fail if the client is gone already.
-                let _ = stream.set_nodelay(true);
-                return Ok((stream, peer));
-            }
-            Err(error) if is_passing(&error) => {
-                tracing::warn!(%error, "connection not accepted");
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-/// True unless the listener itself is of no use. A caller may have given up, its network may be down, and descriptors or
-/// memory may be short for a moment.
-fn is_passing(error: &io::Error) -> bool {
-    error.kind() != io::ErrorKind::InvalidInput
-}
-
 /// Makes an answer in plain text.
 pub(crate) fn text(status: StatusCode, text: impl Into<Bytes>) -> Response<AnswerBody> {
     let mut response = Response::new(AnswerBody::own(text));
@@ -365,18 +310,4 @@ pub(crate) fn text(status: StatusCode, text: impl Into<Bytes>) -> Response<Answe
     let plain = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, plain);
     response
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_shortage_or_a_lost_caller_does_not_end_the_listener() {
-        // Linux: EPERM, ENOMEM, ENFILE, EMFILE, EPROTO, ENETDOWN, ECONNABORTED, ENOBUFS, EHOSTUNREACH.
-        for passing in [1, 12, 23, 24, 71, 100, 103, 105, 113] {
-            assert!(is_passing(&io::Error::from_raw_os_error(passing)), "{passing}");
-        }
-        assert!(!is_passing(&io::Error::from_raw_os_error(22)), "it does not listen");
-    }
 }

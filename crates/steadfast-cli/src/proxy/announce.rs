@@ -6,7 +6,9 @@ use crate::stdout::{print_line, print_secret};
 
 /// What a user needs to know of a running proxy.
 pub(super) struct Facts {
-    pub(super) programs: SocketAddr,
+    pub(super) base_url: String,
+    /// The Unix socket for programs, unless they have a port.
+    pub(super) socket: Option<PathBuf>,
     pub(super) operators: SocketAddr,
     /// The local token, unless it is in a file.
     pub(super) token: Option<String>,
@@ -18,13 +20,14 @@ pub(super) struct Facts {
 
 /// Prints the facts, and for a person lines that work as they stand.
 pub(super) fn announce(facts: &Facts, json: bool) {
-    let base_url = format!("http://{}/v2", facts.programs);
+    let base_url = &facts.base_url;
     let admin_url = format!("http://{}", facts.operators);
     let sandbox = facts.sandbox_admin.map(|address| format!("http://{address}"));
     if json {
         let facts = json!({
             "schema_version": 1,
             "base_url": base_url,
+            "socket": facts.socket,
             "admin_url": admin_url,
             "local_token": facts.token,
             "token_file": facts.token_file,
@@ -36,6 +39,9 @@ pub(super) fn announce(facts: &Facts, json: bool) {
         return;
     }
     print_line(format_args!("base_url    {base_url}"));
+    if let Some(socket) = &facts.socket {
+        print_line(format_args!("socket      {}", socket.display()));
+    }
     print_line(format_args!("admin_url   {admin_url}"));
     let token = match (&facts.token, &facts.token_file) {
         (Some(token), _) => {
@@ -55,14 +61,18 @@ pub(super) fn announce(facts: &Facts, json: bool) {
         print_line(format_args!("sandbox     {sandbox}"));
     }
     let curl = format!("curl -sS -H \"Authorization: Bearer {token}\"");
+    let program = match &facts.socket {
+        Some(socket) => format!("{curl} --unix-socket '{}'", socket.display()),
+        None => curl.clone(),
+    };
     print_line("");
-    print_line(format_args!("{curl} {base_url}/api/oms/orders"));
+    print_line(format_args!("{program} {base_url}/api/oms/orders"));
     // A line that places an order must not stand ready for a real account.
     if sandbox.is_some() {
         let order =
             "symId=EQT_INFY_EQ_NSE&qty=1&side=buy&type=limit&limitPrice=100&product=delivery&validity=day";
         print_line(format_args!(
-            "{curl} -H 'Idempotency-Key: order-1' -d '{order}' {base_url}/api/oms/place-order"
+            "{program} -H 'Idempotency-Key: order-1' -d '{order}' {base_url}/api/oms/place-order"
         ));
     }
     if facts.dashboard.is_none() {

@@ -295,3 +295,44 @@ async fn a_proxy_that_knows_no_runtime_folder_is_refused_beside_one_that_does() 
     let _third = RunningProxy::start(command).await;
     assert!(std::fs::read_dir(open.path()).unwrap().next().is_none());
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn programs_of_this_user_trade_through_a_socket() {
+    let folder = private_folder();
+    let path = folder.path().join("proxy.sock");
+    let listen = format!("unix:{}", path.display());
+    let mut proxy =
+        RunningProxy::start(steadfast(&["proxy", "--sandbox", "--listen", &listen, "--json"])).await;
+    assert_eq!(proxy.facts["base_url"], "http://localhost/v2");
+    assert_eq!(proxy.facts["socket"], path.to_str().unwrap());
+    let token = proxy.token();
+    let asked = async |host: &str, token: &str| {
+        let mut stream = tokio::net::UnixStream::connect(&path).await.unwrap();
+        let request = format!(
+            "POST /v2/api/oms/place-order HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\
+             Connection: close\r\nContent-Length: {}\r\n\r\n{FORM}",
+            FORM.len()
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    };
+    assert!(asked("evil.example", &token).await.starts_with("HTTP/1.1 403"));
+    assert!(asked("localhost", "wrong-0123456789abcdef").await.starts_with("HTTP/1.1 401"));
+    let placed_as = asked("localhost", &token).await;
+    assert!(placed_as.starts_with("HTTP/1.1 200"), "{placed_as}");
+    assert_eq!(placed(proxy.facts["sandbox_admin_url"].as_str().unwrap()).await.len(), 1);
+    let second = steadfast(&["proxy", "--sandbox", "--listen", &listen]).output().await.unwrap();
+    assert_eq!(second.status.code(), Some(2));
+    let admin = proxy.facts["admin_url"].clone();
+    proxy.child.kill().await.unwrap();
+    assert!(path.exists(), "it was killed");
+    let mut next =
+        RunningProxy::start(steadfast(&["proxy", "--sandbox", "--listen", &listen, "--json"])).await;
+    assert_ne!(next.facts["admin_url"], admin);
+    signal(&next.child, "-TERM").await;
+    assert!(next.child.wait().await.unwrap().success());
+    assert!(!path.exists(), "it ended by itself");
+}
