@@ -72,6 +72,11 @@ impl Failed {
         Self { code: 141, message: String::new() }
     }
 
+    /// The program that was run has failed, and has said why.
+    pub(crate) fn as_program(code: u8) -> Self {
+        Self { code, message: String::new() }
+    }
+
     /// The errors were printed line by line already.
     pub(crate) fn already_said() -> Self {
         Self { code: 1, message: String::new() }

@@ -13,6 +13,7 @@ mod dead_token;
 mod demo;
 mod doctor;
 mod events;
+mod exec;
 mod exit;
 mod journal;
 mod limits;
@@ -60,6 +61,8 @@ enum Verb {
     Auth(auth::Args),
     /// Look for what keeps requests from being accepted.
     Doctor(doctor::Args),
+    /// Run a program with a proxy of its own, in any language.
+    Exec(exec::Args),
     /// Fetch a token, and keep it for every program of this account.
     Login(login::Args),
     /// Trade for a minute against gateways with faults: this stack, and two other clients beside it.
@@ -88,6 +91,7 @@ fn main() -> ExitCode {
     let ended = core_dump::forbid().and_then(|()| log()).and_then(|()| match args.verb {
         Verb::Auth(args) => run(auth::run(args)),
         Verb::Doctor(args) => run(doctor::run(args)),
+        Verb::Exec(args) => run(exec::run(args)),
         Verb::Login(args) => run(login::run(args)),
         Verb::Demo(args) => run(demo::run(args)),
         Verb::Orders(args) => run(orders::run(args)),

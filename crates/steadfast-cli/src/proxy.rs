@@ -1,6 +1,7 @@
 //! `steadfast proxy`: the sidecar for programs in any language.
 
 mod announce;
+mod child;
 mod descriptors;
 mod lock;
 mod programs;
@@ -9,6 +10,7 @@ mod socket;
 mod upstream;
 
 use std::{
+    ffi::OsString,
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::PathBuf,
@@ -20,6 +22,7 @@ use steadfast::{BaseUrl, Client, Paths, dedup::OrderEvent};
 use steadfast_proxy::{Proxy, front::Tokens};
 use tokio::{
     net::TcpListener,
+    process::Child,
     sync::{
         broadcast::{Receiver, error::RecvError},
         oneshot,
@@ -54,6 +57,16 @@ doubt; 6: some are; 130: a second signal ended it at once. A supervisor has to w
 #[derive(clap::Args)]
 #[command(after_help = format!("{ENDING}\n\n{SECRETS}"))]
 pub(crate) struct Args {
+    #[command(flatten)]
+    served: Served,
+    /// Print the start-up facts as one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The options of the proxy itself.
+#[derive(clap::Args)]
+pub(crate) struct Served {
     /// Put a sandbox of its own behind the proxy, to try it without an account.
     #[arg(long)]
     sandbox: bool,
@@ -68,9 +81,9 @@ pub(crate) struct Args {
     /// sandbox has none unless it is named.
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
-    /// The port for programs; 0 takes any free one.
-    #[arg(long, default_value_t = 8090)]
-    port: u16,
+    /// The port for programs; 0 takes any free one. 8090 if absent, with `exec` any free one.
+    #[arg(long)]
+    port: Option<u16>,
     /// Listen for programs of this user on a Unix socket instead of a port. A socket that is there is replaced only if
     /// nothing listens at it. Clients call the host `localhost`.
     #[arg(long, value_name = "unix:PATH", value_parser = programs::place, conflicts_with_all = ["port", "unsafe_listen"])]
@@ -92,18 +105,31 @@ pub(crate) struct Args {
     /// How long requests on their way may take to be answered once a signal ends the proxy.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     drain: u32,
-    /// Print the start-up facts as one line of JSON.
-    #[arg(long)]
-    json: bool,
+}
+
+/// The purpose of a proxy.
+pub(crate) enum Task {
+    /// Tell the facts, and serve until a signal.
+    Tell { json: bool },
+    /// Serve a program until it ends.
+    Run(Vec<OsString>),
 }
 
 /// Runs the proxy until a signal ends it.
 pub(crate) async fn run(args: Args) -> Result<(), Failed> {
+    serve(args.served, Task::Tell { json: args.json }).await
+}
+
+/// Runs the proxy until its task ends.
+pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
     let mut signals = Signals::listen();
     descriptors::raise_limit();
     let programs = match &args.listen {
         Some(path) => Programs::at(path)?,
-        None => Programs::Port(bind(SocketAddr::new(args.unsafe_listen.unwrap_or(LOCAL), args.port)).await?),
+        None => {
+            let port = args.port.unwrap_or(if matches!(task, Task::Run(_)) { 0 } else { PORT });
+            Programs::Port(bind(SocketAddr::new(args.unsafe_listen.unwrap_or(LOCAL), port)).await?)
+        }
     };
     let operators = bind(SocketAddr::new(LOCAL, args.admin_port)).await?;
     let target = if args.sandbox { None } else { args.base_url };
@@ -127,7 +153,13 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
         token_file: upstream.token_file.clone(),
         sandbox_admin,
     };
-    announce(&facts, args.json);
+    let mut child = match task {
+        Task::Tell { json } => {
+            announce(&facts, json);
+            None
+        }
+        Task::Run(command) => Some(child::start(&command, &facts, &upstream.token)?),
+    };
     let (enough, last) = oneshot::channel::<()>();
     let kept = upstream.journal.as_deref().map(Kept::beside);
     let telling = tokio::spawn(tell(client.tracker().events(), kept, last));
@@ -139,12 +171,14 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
     let (end, ended) = oneshot::channel::<()>();
     // On the heap, so that it can be moved into its own end.
     let mut serving = Box::pin(programs.serve(&proxy, async { drop(ended.await) }));
-    let served = tokio::select! {
-        served = serving.as_mut() => Some(served),
-        () = signals.next() => None,
+    let (served, program) = tokio::select! {
+        served = serving.as_mut() => (Some(served), None),
+        code = over(child.as_mut(), &mut signals) => (None, code),
     };
     proxy.stop();
-    print_note("steadfast: ending; no order leaves any more, and those on their way are answered");
+    if program.is_none() {
+        print_note("steadfast: ending; no order leaves any more, and those on their way are answered");
+    }
     let ended = async {
         let served = match served {
             Some(served) => served,
@@ -166,9 +200,25 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
     let _ = enough.send(());
     // It only ends early if it panics.
     let _ = telling.await;
-    result
+    match program {
+        Some(code) if code != 0 => result.and_then(|()| Err(Failed::as_program(code))),
+        _ => result,
+    }
 }
 
+/// Waits for the program's end, or for a signal if there is none. Returns its exit code.
+async fn over(child: Option<&mut Child>, signals: &mut Signals) -> Option<u8> {
+    match child {
+        Some(child) => Some(child::wait(child, signals).await),
+        None => {
+            signals.next().await;
+            None
+        }
+    }
+}
+
+/// The usual port for programs.
+const PORT: u16 = 8090;
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, Failed> {

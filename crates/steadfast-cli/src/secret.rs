@@ -9,7 +9,7 @@ use tokio::process::Command;
 use crate::{exit::Failed, readable};
 
 /// The prefix of every variable that this command reads.
-const PREFIX: &str = "STEADFAST_";
+pub(crate) const PREFIX: &str = "STEADFAST_";
 
 /// Returns the value of `STEADFAST_<NAME>`, of the file that `STEADFAST_<NAME>_FILE` names, or the output of the
 /// command in `STEADFAST_<NAME>_COMMAND`; `None` if none of them is set.

@@ -29,6 +29,16 @@ pub(crate) fn survive_file_limits() {}
 type Received =
     (tokio::signal::unix::Signal, tokio::signal::unix::Signal, Option<tokio::signal::unix::Signal>);
 
+/// A signal that asks for the end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    Interrupt,
+    #[cfg(unix)]
+    Terminate,
+    #[cfg(unix)]
+    HangUp,
+}
+
 impl Signals {
     /// Begins to listen.
     #[cfg(unix)]
@@ -54,8 +64,13 @@ impl Signals {
     /// # Cancellation
     ///
     /// A signal that arrives between two calls completes the second.
-    #[cfg(unix)]
     pub(crate) async fn next(&mut self) {
+        self.next_kind().await;
+    }
+
+    /// As [`next`](Self::next), with the signal.
+    #[cfg(unix)]
+    pub(crate) async fn next_kind(&mut self) -> Kind {
         match &mut self.received {
             Some((interrupt, terminate, hang_up)) => {
                 let closed = async {
@@ -65,9 +80,9 @@ impl Signals {
                     }
                 };
                 tokio::select! {
-                    _ = interrupt.recv() => {}
-                    _ = terminate.recv() => {}
-                    () = closed => {}
+                    _ = interrupt.recv() => Kind::Interrupt,
+                    _ = terminate.recv() => Kind::Terminate,
+                    () = closed => Kind::HangUp,
                 }
             }
             None => std::future::pending().await,
@@ -75,10 +90,11 @@ impl Signals {
     }
 
     #[cfg(not(unix))]
-    pub(crate) async fn next(&mut self) {
+    pub(crate) async fn next_kind(&mut self) -> Kind {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
+        Kind::Interrupt
     }
 }
 

@@ -336,3 +336,36 @@ async fn programs_of_this_user_trade_through_a_socket() {
     assert!(next.child.wait().await.unwrap().success());
     assert!(!path.exists(), "it ended by itself");
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_program_trades_through_a_proxy_of_its_own_and_gets_none_of_the_accounts_secrets() {
+    let file = crate::files::orders(2);
+    let mut command = steadfast(&["exec", "--sandbox", "--"]);
+    command.arg(env!("CARGO_BIN_EXE_steadfast")).args(["replay", file.path(), "--yes"]);
+    let ended = command.output().await.unwrap();
+    let (results, notes) = crate::files::said(&ended);
+    assert!(ended.status.success(), "{notes}");
+    assert_eq!(results.matches(",placed,").count(), 2, "{results}");
+
+    let script = "test -z \"$STEADFAST_PASSWORD$STEADFAST_TOTP_SECRET\" && test -n \"$STEADFAST_ACCESS_TOKEN\" && exit 7";
+    let mut command = steadfast(&["exec", "--sandbox", "--", "sh", "-c", script]);
+    command.env("STEADFAST_PASSWORD", "p").env("STEADFAST_TOTP_SECRET", "t");
+    assert_eq!(command.output().await.unwrap().status.code(), Some(7));
+    let missing = steadfast(&["exec", "--sandbox", "--", "/no/such/program"]).output().await.unwrap();
+    assert_eq!(missing.status.code(), Some(2));
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_signal_goes_to_the_program_and_its_end_ends_the_proxy() {
+    let script = "trap 'exit 9' TERM; echo ready; while :; do sleep 0.05; done";
+    let mut command = steadfast(&["exec", "--sandbox", "--", "sh", "-c", script]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("ready"));
+    signal(&child, "-TERM").await;
+    assert_eq!(child.wait().await.unwrap().code(), Some(9));
+    let killed = steadfast(&["exec", "--sandbox", "--", "sh", "-c", "kill -9 $$"]).output().await.unwrap();
+    assert_eq!(killed.status.code(), Some(137));
+}
