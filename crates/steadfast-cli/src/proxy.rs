@@ -4,9 +4,11 @@ mod announce;
 mod child;
 mod descriptors;
 mod lock;
+mod news;
 mod programs;
 #[cfg(unix)]
 mod socket;
+mod supervisor;
 mod upstream;
 
 use std::{
@@ -14,32 +16,25 @@ use std::{
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::PathBuf,
+    sync::Arc,
     time::Duration,
 };
 
 use secrecy::{ExposeSecret, SecretString};
-use steadfast::{BaseUrl, Client, Paths, dedup::OrderEvent};
+use steadfast::{BaseUrl, Client, Paths};
 use steadfast_proxy::{Proxy, front::Tokens};
-use tokio::{
-    net::TcpListener,
-    process::Child,
-    sync::{
-        broadcast::{Receiver, error::RecvError},
-        oneshot,
-    },
-    time::timeout,
-};
+use tokio::{net::TcpListener, process::Child, sync::oneshot, time::timeout};
 
 use self::{
     announce::{Facts, announce},
     programs::Programs,
+    supervisor::Supervisor,
     upstream::Upstream,
 };
 use crate::{
     account::{SECRETS, base_url},
-    events::{Contradicted, Kept, Told},
+    events::Kept,
     exit::{Failed, print_note},
-    readable::identifier,
     signal::Signals,
 };
 
@@ -51,7 +46,8 @@ const LAST_WORD: Duration = Duration::from_secs(1);
 const ENDING: &str = "\
 SIGTERM, Ctrl-C and SIGHUP end the proxy: no order leaves any more. Requests on their way are answered for --drain seconds; then \
 their connections close. Orders in doubt are looked for up to 60 s more, and kept in the journal. Exit code 0: no order is in \
-doubt; 6: some are; 130: a second signal ended it at once. A supervisor has to wait for --drain and 60 s.";
+doubt; 6: some are; 130: a second signal ended it at once. A service manager has to wait for --drain and 61 s; systemd (Type=notify, \
+NotifyAccess=main, WatchdogSec=) is told so by itself.";
 
 /// The options of the verb.
 #[derive(clap::Args)]
@@ -162,7 +158,7 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
     };
     let (enough, last) = oneshot::channel::<()>();
     let kept = upstream.journal.as_deref().map(Kept::beside);
-    let telling = tokio::spawn(tell(client.tracker().events(), kept, last));
+    let telling = tokio::spawn(news::tell(client.tracker().events(), kept, last));
 
     let (quiet, quieted) = oneshot::channel::<()>();
     let operating = proxy.clone();
@@ -171,11 +167,23 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
     let (end, ended) = oneshot::channel::<()>();
     // On the heap, so that it can be moved into its own end.
     let mut serving = Box::pin(programs.serve(&proxy, async { drop(ended.await) }));
+    let supervisor = Arc::new(Supervisor::of_environment());
+    supervisor.ready();
+    let (told, account) = (supervisor.clone(), client.clone());
+    // A lock that is never released would hold this up as well, and the service manager would begin again.
+    let watched = tokio::spawn(async move {
+        told.watch(|| {
+            let _ = account.in_doubt();
+        })
+        .await
+    });
     let (served, program) = tokio::select! {
         served = serving.as_mut() => (Some(served), None),
         code = over(child.as_mut(), &mut signals) => (None, code),
     };
     proxy.stop();
+    let patience = Duration::from_secs(args.drain.into());
+    supervisor.stopping(patience + LAST_LOOK + LAST_WORD);
     if program.is_none() {
         print_note("steadfast: ending; no order leaves any more, and those on their way are answered");
     }
@@ -184,7 +192,7 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
             Some(served) => served,
             None => {
                 let _ = end.send(());
-                drain(serving, Duration::from_secs(args.drain.into())).await
+                drain(serving, patience).await
             }
         };
         settle(&client).await?;
@@ -200,6 +208,7 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
     let _ = enough.send(());
     // It only ends early if it panics.
     let _ = telling.await;
+    watched.abort();
     match program {
         Some(code) if code != 0 => result.and_then(|()| Err(Failed::as_program(code))),
         _ => result,
@@ -253,90 +262,10 @@ async fn settle(client: &Client) -> Result<(), Failed> {
     }
 }
 
-/// Prints the news about orders, and writes down what a person has to look at, until `enough` and no news is left.
-async fn tell(mut events: Receiver<OrderEvent>, kept: Option<Kept>, mut enough: oneshot::Receiver<()>) {
-    let mut contradicted = Contradicted::default();
-    loop {
-        let event = tokio::select! {
-            biased;
-            event = events.recv() => event,
-            _ = &mut enough => return,
-        };
-        let told = match event {
-            Ok(event) => match contradicted.tell(&event, |_| false) {
-                Told::Elsewhere => end_without_caller(&event).map_or(Told::Elsewhere, Told::Note),
-                told => told,
-            },
-            Err(RecvError::Lagged(missed)) => Told::missed(missed),
-            Err(RecvError::Closed) => return,
-        };
-        match told {
-            Told::Stands(seen) => {
-                print_note(seen.sentence());
-                if let Some(Err(error)) = kept.as_ref().map(|kept| kept.keep(&seen)) {
-                    print_note(format_args!("steadfast: event cannot be written down: {error}"));
-                }
-            }
-            Told::Note(note) => print_note(note),
-            Told::Elsewhere => {}
-        }
-    }
-}
-
-/// Describes the end of an order of which no caller may have been told, because callers can go at any time.
-fn end_without_caller(event: &OrderEvent) -> Option<String> {
-    let (name, end) = match event {
-        OrderEvent::PlacedUnheard { name, order_id, .. } => {
-            (name, format!("was placed as {}; its caller has gone", identifier(order_id)))
-        }
-        OrderEvent::Unresolved { name, unresolved, .. } => {
-            (name, format!("is in doubt: {}", unresolved.reason))
-        }
-        _ => return None,
-    };
-    let name = name.as_ref().map_or("without a name", |name| name.as_str());
-    Some(format!("steadfast: order {name} {end}"))
-}
-
 /// A local token: 32 random bytes.
 fn random_token() -> Result<SecretString, Failed> {
     let mut random = [0; 32];
     getrandom::fill(&mut random)
         .map_err(|error| Failed::error(format_args!("no random numbers: {error}")))?;
     Ok(random.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into())
-}
-
-#[cfg(test)]
-mod tests {
-    use steadfast::{dedup::IntentNo, ext::IntentId};
-    use tokio::sync::broadcast;
-
-    use super::*;
-
-    #[test]
-    fn an_order_whose_caller_has_gone_is_told_to_the_operator() {
-        let (intent, name, order_id) = (IntentNo(0), Some(IntentId::new("k7")), "240101000000001".to_owned());
-        let told = end_without_caller(&OrderEvent::PlacedUnheard { intent, name, order_id });
-        assert_eq!(
-            told.as_deref(),
-            Some("steadfast: order k7 was placed as 240101000000001; its caller has gone")
-        );
-        let heard = OrderEvent::Recovered { intent, name: None, order_id: "7".to_owned() };
-        assert_eq!(end_without_caller(&heard), None);
-    }
-
-    #[tokio::test]
-    async fn the_last_news_is_written_down_before_the_end() {
-        let folder = tempfile::tempdir().unwrap();
-        let kept = Kept::beside(&folder.path().join("orders.journal"));
-        let (events, news) = broadcast::channel(8);
-        for order_id in ["1", "2"] {
-            events.send(OrderEvent::Excess { intent: IntentNo(0), order_id: order_id.to_owned() }).unwrap();
-        }
-        let (enough, last) = oneshot::channel();
-        enough.send(()).unwrap();
-        tell(news, Some(kept), last).await;
-        let kept = Kept::beside(&folder.path().join("orders.journal"));
-        assert_eq!(kept.read().unwrap().len(), 2);
-    }
 }

@@ -22,6 +22,10 @@ pub(super) fn start(command: &[OsString], facts: &Facts, token: &SecretString) -
             child.env_remove(variable);
         }
     }
+    // The proxy's own word to the service manager.
+    for variable in ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"] {
+        child.env_remove(variable);
+    }
     child.env(format!("{PREFIX}BASE_URL"), &facts.base_url);
     // Clients send both with a colon between them, of which the proxy reads the token.
     child.env(format!("{PREFIX}API_KEY"), "local");

@@ -369,3 +369,33 @@ async fn a_signal_goes_to_the_program_and_its_end_ends_the_proxy() {
     let killed = steadfast(&["exec", "--sandbox", "--", "sh", "-c", "kill -9 $$"]).output().await.unwrap();
     assert_eq!(killed.status.code(), Some(137));
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_service_manager_is_told_of_start_and_end() {
+    let folder = private_folder();
+    let path = folder.path().join("notify");
+    let manager = tokio::net::UnixDatagram::bind(&path).unwrap();
+    let mut command = steadfast(&["proxy", "--sandbox", "--port", "0", "--json", "--drain", "3"]);
+    let mut proxy = RunningProxy::start({
+        command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "100000");
+        command
+    })
+    .await;
+    let heard = async || {
+        let mut words = [0; 200];
+        let length = tokio::time::timeout(Duration::from_secs(20), manager.recv(&mut words)).await.unwrap();
+        String::from_utf8_lossy(&words[..length.unwrap()]).into_owned()
+    };
+    assert!(heard().await.starts_with("READY=1\n"));
+    assert_eq!([heard().await, heard().await], ["WATCHDOG=1\n"; 2]);
+    signal(&proxy.child, "-TERM").await;
+    let told = loop {
+        let told = heard().await;
+        if told != "WATCHDOG=1\n" {
+            break told;
+        }
+    };
+    assert!(told.contains("STOPPING=1\n") && told.contains("EXTEND_TIMEOUT_USEC=64000000\n"), "{told}");
+    assert!(proxy.child.wait().await.unwrap().success());
+}
