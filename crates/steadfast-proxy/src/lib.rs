@@ -22,6 +22,9 @@
 //! errors have the service's envelope and status, and the reason in `Proxy-Status`. Logins are the sidecar's own, so
 //! `/api-gw/` does not pass. A path that is not in the table is sent once, under the strictest zone.
 //!
+//! A listener is a port ([`serve`](Proxy::serve)), or a Unix socket for this user's programs alone
+//! ([`serve_unix`](Proxy::serve_unix)). The operator's is a port.
+//!
 //! # Dashboard
 //!
 //! `GET /` of the operator's listener is a page for a person: what is in doubt, how much of the quota is used, how calls end,
@@ -37,9 +40,9 @@
 //!
 //! # What it does not do yet
 //!
-//! It has no reload and no OpenAPI page. It answers no login. An order without a name whose
-//! answer was on its way when the process ended may be placed again: give names. After a restart, orders in doubt are
-//! looked for at once.
+//! It has no reload and no OpenAPI page, and tells no figures of calls to Prometheus. It answers no login. An order without
+//! a name whose answer was on its way when the process ended may be placed again: give names. After a restart, orders in
+//! doubt are looked for at once.
 //!
 //! # Example
 //!
