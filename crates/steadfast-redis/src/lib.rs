@@ -36,7 +36,8 @@
 //!    each process before. Other requests wait for 10 s, then fail with the store's name.
 //! 3. A permit may be used for 5 s after it was asked for. One whose reply was lost is given back, and another one is
 //!    asked for.
-//! 4. The store's clock may be set back or forward: time counts no further than this process's own clock allows.
+//! 4. The store's clock may be set back or forward, or be another machine's: the account has a clock of its own there, which
+//!    advances no faster than those of the processes.
 //!
 //! # Not here yet
 //!
@@ -58,8 +59,6 @@ mod store_clock;
 mod token_store;
 mod windows;
 
-#[doc(hidden)]
-pub use self::script::{acquire_arguments, lend_arguments, settle_arguments};
 pub use self::{
     error::{NotGranted, StoreError, Unfit},
     rule::{Micros, Rule},
@@ -68,5 +67,10 @@ pub use self::{
     shared::Shared,
     shared_zone::{SharedPermit, SharedZone},
     token_store::{RedisLease, RedisStore},
-    windows::{Ask, Decision, SharedWindows},
+    windows::{Ask, Decision, Reading, SharedWindows},
+};
+#[doc(hidden)]
+pub use self::{
+    script::{acquire_arguments, lend_arguments, settle_arguments},
+    store_clock::StoreClock,
 };

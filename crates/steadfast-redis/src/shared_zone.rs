@@ -10,7 +10,8 @@ use crate::{
     rule::{Micros, Rule},
     share::Shares,
     shared::Inner,
-    windows::{Ask, Decision},
+    store::Asked,
+    windows::Ask,
 };
 
 /// One zone of an account, counted in the store.
@@ -95,15 +96,15 @@ impl SharedZone {
             }
             let (wait, failed) = match decided {
                 // A reply that took too long is given back.
-                Ok((Decision::Granted, _)) if !permit.is_usable() => {
+                Ok(Asked::Granted) if !permit.is_usable() => {
                     permit = self.unasked();
                     continue;
                 }
-                Ok((Decision::Granted, _)) => {
+                Ok(Asked::Granted) => {
                     Shares::ask_for(shared, self);
                     return Ok(permit);
                 }
-                Ok((Decision::Refused { .. }, wait)) => {
+                Ok(Asked::Refused { wait }) => {
                     unreachable_since = None;
                     if let Some(lent) = self.lent(lane, deadline) {
                         return Ok(lent);

@@ -1,4 +1,4 @@
-use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
+use std::{collections::HashMap, fmt, net::IpAddr, sync::Arc, time::Duration};
 
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, FromRedisValue, RedisError,
@@ -16,7 +16,7 @@ use crate::{
     rule::{Micros, Rule},
     script::{Script, acquire_arguments, lend_arguments, settle_arguments},
     store_clock::StoreClock,
-    windows::{Ask, Decision},
+    windows::Ask,
 };
 
 /// How long a connection or an answer may take.
@@ -30,7 +30,8 @@ pub(crate) struct Store {
     client: Client,
     name: Arc<str>,
     link: Mutex<Link>,
-    clock: parking_lot::Mutex<StoreClock>,
+    /// By key: each has a clock of its own.
+    clocks: parking_lot::Mutex<HashMap<Box<str>, StoreClock>>,
     boot: BootClock,
     began: Instant,
 }
@@ -52,7 +53,17 @@ struct Open {
     lend: Arc<str>,
 }
 
-/// The server's answer to a script.
+/// The store's word about a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Granted,
+    /// To be asked again after `wait`.
+    Refused {
+        wait: Duration,
+    },
+}
+
+/// The server's answer to a script: its decision, what the key's clock shows, and how long to wait.
 type Reply = (i64, Micros, Micros);
 
 impl Store {
@@ -64,7 +75,7 @@ impl Store {
             client,
             name,
             link: Mutex::default(),
-            clock: parking_lot::Mutex::default(),
+            clocks: parking_lot::Mutex::default(),
             boot,
             began: Instant::now(),
         })
@@ -75,21 +86,14 @@ impl Store {
         self.open().await.map(|_| ())
     }
 
-    /// Asks for a permit. The instants are those of the store's clock. After an error the request may have been
-    /// granted.
-    pub(crate) async fn acquire(
-        &self,
-        key: &str,
-        rule: &Rule,
-        ask: &Ask<'_>,
-    ) -> Result<(Decision, Duration), StoreError> {
+    /// Asks for a permit, or tells how long to wait for one. After an error the request may have been granted.
+    pub(crate) async fn acquire(&self, key: &str, rule: &Rule, ask: &Ask<'_>) -> Result<Asked, StoreError> {
         let arguments = |latest| acquire_arguments(rule, ask, latest);
-        let ((granted, time, at), latest) = self.call(Script::ACQUIRE, key, arguments).await?;
+        let (granted, _, wait) = self.call(Script::ACQUIRE, key, arguments).await?;
         if granted == 1 {
-            return Ok((Decision::Granted, Duration::ZERO));
+            return Ok(Asked::Granted);
         }
-        let wait = (at - time.min(latest)).max(0).unsigned_abs();
-        Ok((Decision::Refused { earliest: at }, Duration::from_micros(wait)))
+        Ok(Asked::Refused { wait: Duration::from_micros(wait.max(0).unsigned_abs()) })
     }
 
     /// Records an answer.
@@ -106,7 +110,7 @@ impl Store {
         life: Micros,
     ) -> Result<bool, StoreError> {
         let arguments = |latest| lend_arguments(rule, id, life, latest);
-        let ((lent, ..), _) = self.call(Script::LEND, key, arguments).await?;
+        let (lent, ..) = self.call(Script::LEND, key, arguments).await?;
         Ok(lent == 1)
     }
 
@@ -155,14 +159,14 @@ impl Store {
         &self,
         script: Script,
         key: &str,
-        arguments: impl Fn(Micros) -> Vec<String>,
-    ) -> Result<(Reply, Micros), StoreError> {
+        arguments: impl Fn(Option<Micros>) -> Vec<String>,
+    ) -> Result<Reply, StoreError> {
         // A second server that does not know the script either has come in between: that is one failure too many.
         let mut loaded = false;
         loop {
             let mut open = self.open().await?;
             let sent = self.now();
-            let latest = self.clock.lock().latest(sent);
+            let latest = self.clocks.lock().get(key).and_then(|clock| clock.latest(sent));
             let known = match script {
                 Script::ACQUIRE => &open.acquire,
                 Script::SETTLE => &open.settle,
@@ -172,8 +176,10 @@ impl Store {
             evaluate.arg(&**known).arg(1).arg(key).arg(arguments(latest));
             match evaluate.query_async::<Reply>(&mut open.connection).await {
                 Ok(reply) => {
-                    self.clock.lock().observe(reply.1, sent);
-                    return Ok((reply, latest));
+                    let received = self.now();
+                    let mut clocks = self.clocks.lock();
+                    clocks.entry(key.into()).or_default().observe(reply.1, latest, sent, received);
+                    return Ok(reply);
                 }
                 // Another run of the server. It has executed nothing.
                 Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) && !loaded => {

@@ -2,10 +2,13 @@ use std::collections::BTreeMap;
 
 use steadfast_call::Lane;
 
-use self::opens::Filled;
+use self::{key_clock::KeyClock, opens::Filled};
 use crate::rule::{Micros, Rule};
 
+mod key_clock;
 mod opens;
+
+pub use self::key_clock::Reading;
 
 /// How long after its turn a caller that was refused keeps its place.
 pub(crate) const GRACE: Micros = 100_000;
@@ -24,6 +27,8 @@ pub(crate) const GRACE: Micros = 100_000;
 ///    cancels.
 /// 5. The memory belongs to one run of the store. After another run, or when the memory is gone, all windows count
 ///    as full until what had been granted before cannot matter any more. Cancels keep their reserve.
+/// 6. The store's clock may be set, and a store with another one may take its place. The memory has a
+///    [clock](Self::read) of its own, which goes on meanwhile.
 ///
 /// # Example
 ///
@@ -51,6 +56,7 @@ pub(crate) const GRACE: Micros = 100_000;
 #[derive(Clone, Debug)]
 pub struct SharedWindows {
     rule: Rule,
+    clock: KeyClock,
     memory: Option<Memory>,
     stamps: BTreeMap<String, Micros>,
     /// The callers that were refused, each with the instant at which it was told to ask again.
@@ -104,7 +110,19 @@ impl SharedWindows {
     /// Makes windows without any memory.
     #[must_use]
     pub fn new(rule: Rule) -> Self {
-        Self { rule, memory: None, stamps: BTreeMap::new(), waiters: BTreeMap::new() }
+        Self {
+            rule,
+            clock: KeyClock::default(),
+            memory: None,
+            stamps: BTreeMap::new(),
+            waiters: BTreeMap::new(),
+        }
+    }
+
+    /// Reads the clock of the key at `time` of the store, for a caller of which the own clock allows `latest`. A caller that
+    /// knows nothing yet says `None`, and no time passes for it.
+    pub fn read(&mut self, time: Micros, latest: Option<Micros>) -> Reading {
+        self.clock.read(time, latest)
     }
 
     /// Decides about a request at `now`. `run` names the run of the store.

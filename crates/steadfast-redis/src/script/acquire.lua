@@ -1,26 +1,18 @@
 -- Decides about one request, as `SharedWindows::acquire` does.
 -- KEYS[1]: a sorted set. Scores are microseconds. Members of positive score are requests with their stamps, which are
--- odd until the answer: one in the future may be an answer by a caller of which the clock allows more. The lowest
--- member is the run of the store that the set belongs to, with -BASE - the instant until which the windows count as
--- full. Members between are callers that were refused, with the negative instant of their turn.
+-- odd until the answer: one in the future may be an answer by a caller of which the clock allows more. Members between
+-- these and the memory of the clock are callers that were refused, with the negative instant of their turn.
 -- ARGV: id, latest time, first use, critical, interpolates, time on its way, how much earlier that is given up, how long
 -- all is full after a loss, how long stamps are kept, how far lent slots lie beyond those on their way; then for each
 -- window the most, the most while full, the limit, the period.
-local run, BASE, GRACE, key = '{run_id}', 4503599627370496, 100000, KEYS[1]
-local clock = redis.call('TIME')
-local time = clock[1] * 1000000 + clock[2]
-local number, waits = {}, 'w' .. ARGV[1]
+local GRACE, number, waits = 100000, {}, 'w' .. ARGV[1]
 for i = 2, #ARGV do number[i] = tonumber(ARGV[i]) end
-local now, is_critical, interpolates = math.min(time, number[2]), number[4] == 1, number[5] == 1
-local function text(n, open) return string.format(open and '(%.0f' or '%.0f', n) end
+local is_critical, interpolates = number[4] == 1, number[5] == 1
 
-local lowest = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
-local is_known = lowest[2] and tonumber(lowest[2]) <= -BASE
-local full = is_known and -BASE - tonumber(lowest[2]) or 0
-if lowest[1] ~= run or not is_known then
-  local is_first = number[3] == 1 and not is_known and redis.call('ZCOUNT', key, '(0', '+inf') == 0
+if former ~= run then
+  local is_first = number[3] == 1 and not former and redis.call('ZCOUNT', key, '(0', '+inf') == 0
   if not is_first then full = math.max(full, now + number[8]) end
-  if is_known then redis.call('ZREM', key, lowest[1]) end
+  if former then redis.call('ZREM', key, former) end
   redis.call('ZADD', key, text(-BASE - full), run)
 end
 redis.call('ZREMRANGEBYSCORE', key, '(0', text(now - number[9]))
@@ -69,4 +61,4 @@ if at > now and ahead > 0 then at = all(ahead) end
 redis.call('ZREM', key, waits)
 local stamp = now + number[6] + (now + number[6] + 1) % 2
 redis.call('ZADD', key, text(at > now and -at or stamp), at > now and waits or ARGV[1])
-return {at > now and 0 or 1, time, at}
+return {at > now and 0 or 1, shown, at - now}

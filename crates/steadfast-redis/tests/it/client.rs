@@ -251,6 +251,42 @@ async fn without_the_store_nothing_is_granted_and_its_name_is_told() {
     zone.acquire(Lane::Critical, Some(Instant::now() + 5 * SECOND)).await.unwrap().refund();
 }
 
+/// Sets the store's clock, as far as the key can tell.
+async fn set_clock(server: &Server, by: i64) {
+    const HALF_AND_BASE: i64 = (1 << 52) + (1 << 51);
+    let mut connection = server.connection().await;
+    let mut score = cmd("ZSCORE");
+    let score: Option<f64> = score.arg(KEY).arg("offset").query_async(&mut connection).await.unwrap();
+    let score = score.map_or(-HALF_AND_BASE, |score| score as i64) - by * 1_000_000;
+    () = cmd("ZADD").arg(KEY).arg(score).arg("offset").query_async(&mut connection).await.unwrap();
+}
+
+/// A process that started after a step forward used to count the windows as empty, and a step back to stop them all.
+#[tokio::test]
+async fn a_store_whose_clock_is_set_gives_no_slot_twice_and_goes_on() {
+    let Some(server) = Server::start().await else { return };
+    let before = process(&server, Profile::WindowLog).await;
+    for by in [3_600, -3_600, 90, -7_200] {
+        let ten = futures(10, || async {
+            before.acquire(Lane::Critical, Some(Instant::now() + 5 * SECOND)).await.unwrap()
+        })
+        .await;
+        ten.into_iter().for_each(steadfast_redis::SharedPermit::settle);
+        let answered = Instant::now();
+        sleep(100 * MS).await;
+        set_clock(&server, by).await;
+        // One that starts, and one that was there.
+        let after = process(&server, Profile::WindowLog).await;
+        for zone in [&after, &before] {
+            let refused = zone.acquire(Lane::Critical, soon()).await;
+            assert!(matches!(refused, Err(NotGranted::WouldMissDeadline { .. })), "{by} s: {refused:?}");
+        }
+        after.acquire(Lane::Critical, Some(answered + 3 * SECOND)).await.unwrap().refund();
+        assert!(answered.elapsed() > SECOND, "{by} s: {:?}", answered.elapsed());
+        sleep(1_200 * MS).await;
+    }
+}
+
 /// Waits until the store has lent so many slots.
 async fn lends(server: &Server, expected: usize) {
     let mut connection = server.connection().await;

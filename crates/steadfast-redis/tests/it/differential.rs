@@ -7,10 +7,13 @@ use rand_chacha::{
 use redis::{aio::MultiplexedConnection, cmd};
 use steadfast_limit::{Ceilings, Lane, MINUTE, Profile, Quota, SECOND, Scope, Zone, ZoneLimiter};
 use steadfast_redis::{
-    Ask, Decision, Micros, Rule, Script, SharedWindows, acquire_arguments, lend_arguments, settle_arguments,
+    Ask, Decision, Micros, Reading, Rule, Script, SharedWindows, acquire_arguments, lend_arguments,
+    settle_arguments,
 };
 
 use crate::server::Server;
+
+const HOUR: u64 = 3_600_000_000;
 
 /// The script and the pure core, with one history.
 struct Pair {
@@ -20,7 +23,10 @@ struct Pair {
     key: String,
     dice: ChaCha8Rng,
     run: u64,
-    now: Micros,
+    /// The store's time, which may be set.
+    time: Micros,
+    /// How far a caller's clock allows the key's to come.
+    allowed: Micros,
     /// Requests that were granted, and those that were refused.
     granted: Vec<String>,
     refused: Vec<(String, Lane)>,
@@ -46,7 +52,8 @@ impl Pair {
             key: format!("{{sf:history}}:{seed}"),
             dice: ChaCha8Rng::seed_from_u64(seed),
             run: 0,
-            now: 1_764_000_000_123_457,
+            time: 1_764_000_000_123_457,
+            allowed: 1_764_000_000_123_457,
             granted: Vec::new(),
             refused: Vec::new(),
             next: 0,
@@ -96,7 +103,7 @@ impl Pair {
                     () = cmd("ZREM").arg(&self.key).arg(&id).query_async(&mut self.store).await.unwrap();
                 }
             }
-            370..600 => self.pass().await,
+            370..600 => self.pass(),
             600..750 if !self.refused.is_empty() => {
                 let at = self.below(self.refused.len() as u64) as usize;
                 let (id, lane) = self.refused.swap_remove(at);
@@ -111,25 +118,28 @@ impl Pair {
         }
     }
 
-    /// Lets time pass, backwards now and then.
-    async fn pass(&mut self) {
+    /// Lets time pass. The store's clock is set now and then.
+    fn pass(&mut self) {
         let most = [1_000, 30_000, 200_000, 3_000_000][self.below(4) as usize];
-        self.now += self.below(most) as Micros;
+        let passed = self.below(most) as Micros;
+        self.time += passed;
+        self.allowed += passed;
         if self.below(50) == 0 {
-            self.now -= self.below(2_000_000) as Micros;
+            self.time += self.below(2 * HOUR) as Micros - HOUR as Micros;
         }
     }
 
     async fn acquire(&mut self, id: String, lane: Lane) {
         let ask = Ask::new(&id, lane);
         let ask = if self.below(2) == 0 { ask.first_use() } else { ask };
-        // The store's clock may run ahead of what the caller allows.
-        let (time, latest) = self.times();
-        let expected = self.core.acquire(&format!("run{}", self.run), &ask, self.now);
+        let (latest, Reading { shown, now }) = self.read();
+        let expected = self.core.acquire(&format!("run{}", self.run), &ask, now);
         let arguments = acquire_arguments(&self.rule, &ask, latest);
-        let (granted, _, at) = self.call(Script::ACQUIRE, time, &arguments).await;
-        let decided = if granted == 1 { Decision::Granted } else { Decision::Refused { earliest: at } };
-        assert_eq!(decided, expected, "{ask:?} at {} in {:?}", self.now, self.core);
+        let (granted, its_shown, wait) = self.call(Script::ACQUIRE, &arguments).await;
+        let decided =
+            if granted == 1 { Decision::Granted } else { Decision::Refused { earliest: now + wait } };
+        assert_eq!(its_shown, shown);
+        assert_eq!(decided, expected, "{ask:?} at {now} in {:?}", self.core);
         if granted == 1 {
             self.counts.granted += 1;
             self.granted.push(id);
@@ -146,36 +156,45 @@ impl Pair {
     }
 
     async fn settle(&mut self, id: &str) {
-        let (time, latest) = self.times();
-        self.core.settle(id, self.now);
+        let (latest, Reading { now, .. }) = self.read();
+        self.core.settle(id, now);
         let arguments = settle_arguments(&self.rule, id, latest);
-        self.call(Script::SETTLE, time, &arguments).await;
+        self.call(Script::SETTLE, &arguments).await;
         self.counts.settled += 1;
     }
 
     async fn lend(&mut self, id: &str) {
-        let (time, latest) = self.times();
+        let (latest, Reading { now, .. }) = self.read();
         let life = 36_000_000 + self.below(60_000_000) as Micros;
-        let expected = self.core.lend(id, life, self.now);
+        let expected = self.core.lend(id, life, now);
         let arguments = lend_arguments(&self.rule, id, life, latest);
-        let (lent, ..) = self.call(Script::LEND, time, &arguments).await;
-        assert_eq!(lent == 1, expected, "{id} at {} in {:?}", self.now, self.core);
+        let (lent, ..) = self.call(Script::LEND, &arguments).await;
+        assert_eq!(lent == 1, expected, "{id} at {now} in {:?}", self.core);
         self.counts.lent += u32::from(expected);
     }
 
-    /// Returns the store's time and the latest one of the caller, of which the earlier is now.
-    fn times(&mut self) -> (Micros, Micros) {
-        let beyond = self.below(3_600_000_000) as Micros;
-        if self.below(2) == 0 { (self.now + beyond, self.now) } else { (self.now, self.now + beyond) }
+    /// Returns how far a caller allows the clock to come, and what it reads then. Some know nothing, some are late, and
+    /// the clock of some is another.
+    fn read(&mut self) -> (Option<Micros>, Reading) {
+        let latest = match self.below(60) {
+            0 => None,
+            1 => Some(self.allowed - self.below(2 * HOUR) as Micros),
+            2 => Some(self.allowed + self.below(HOUR) as Micros),
+            3..12 => Some(self.allowed - self.below(100_000) as Micros),
+            _ => Some(self.allowed),
+        };
+        let reading = self.core.read(self.time, latest);
+        self.allowed = self.allowed.min(reading.shown).max(reading.now);
+        (latest, reading)
     }
 
-    async fn call(&mut self, script: Script, time: Micros, arguments: &[String]) -> (i64, Micros, Micros) {
+    async fn call(&mut self, script: Script, arguments: &[String]) -> (i64, Micros, Micros) {
         let text = script.text_with_time(&format!("run{}", self.run));
         cmd("EVAL")
             .arg(text)
             .arg(2)
             .arg(&self.key)
-            .arg(time)
+            .arg(self.time)
             .arg(arguments)
             .query_async(&mut self.store)
             .await

@@ -7,14 +7,14 @@ use rand_chacha::{
     rand_core::{Rng, SeedableRng},
 };
 use steadfast_limit::{Lane, Profile, Quota, Scope, Zone, ZoneLimiter};
-use steadfast_redis::{Ask, Decision, Micros, Rule, SharedWindows};
+use steadfast_redis::{Ask, Decision, Micros, Reading, Rule, SharedWindows, StoreClock};
 use steadfast_sandbox::enforce::{Enforcer, Kind, Window, decide};
 
 const S: Micros = 1_000_000;
 const START: Micros = 1_764_000_000 * S;
 const PROCESSES: u64 = 4;
 
-/// By how much the instant that a caller's clock allows may be before that of the store.
+/// How long a call to the store takes, and its reply, at most.
 const LAG: Micros = 1_000;
 
 /// What happens to a request, by its number.
@@ -32,6 +32,10 @@ enum Happening {
     Shared,
     /// It has the answer.
     ShareSettled,
+    /// The store's clock is set.
+    Set,
+    /// A process starts in the place of another one.
+    Started,
 }
 
 struct World {
@@ -39,6 +43,9 @@ struct World {
     share_rule: Rule,
     gateway: Vec<Enforcer>,
     happenings: BinaryHeap<Reverse<(Micros, u64, Happening)>>,
+    clocks: [StoreClock; PROCESSES as usize],
+    /// By how much the store's clock is wrong.
+    wrong: Micros,
     dice: ChaCha8Rng,
     run: u64,
     next: u64,
@@ -65,6 +72,8 @@ impl World {
             windows: SharedWindows::new(rule),
             gateway: limits.iter().map(|limit| Enforcer::new(kind, window(limit))).collect(),
             happenings: BinaryHeap::new(),
+            clocks: Default::default(),
+            wrong: 0,
             dice: ChaCha8Rng::seed_from_u64(seed),
             lane: Lane::Trading,
             run: 0,
@@ -142,7 +151,7 @@ impl World {
                     self.refused += usize::from(decide(&mut windows, at).is_err());
                 }
                 Happening::Settled => {
-                    let at = self.allowed(now);
+                    let at = self.read(id, now);
                     self.windows.settle(&id.to_string(), at);
                 }
                 Happening::Shared => self.use_share(now),
@@ -151,6 +160,8 @@ impl World {
                         share.settle(&id.to_string(), now);
                     }
                 }
+                Happening::Set => self.wrong = self.below(7_200_000_000) - 3_600 * S,
+                Happening::Started => self.clocks[(id % PROCESSES) as usize] = StoreClock::default(),
                 Happening::Lost if self.below(2) == 0 => self.windows.flush(),
                 Happening::Lost => {
                     self.windows.flush();
@@ -160,20 +171,35 @@ impl World {
         }
     }
 
-    /// Returns the instant that a call counts with: the store's, or that of its caller when it sent the call.
-    fn allowed(&mut self, now: Micros) -> Micros {
-        now - self.below(LAG as u64)
+    /// Sets the store's clock so often until `end`, and lets as many processes start.
+    fn sets_clock(&mut self, times: u64, end: Micros) {
+        for _ in 0..times {
+            for happening in [Happening::Set, Happening::Started] {
+                let (at, id) = (START + self.below((end - START) as u64), self.dice.next_u64());
+                self.happen(at, id, happening);
+            }
+        }
+    }
+
+    /// Returns the instant that counts for a call of the process that has made the request.
+    fn read(&mut self, id: u64, now: Micros) -> Micros {
+        let (sent, received) = (now - self.below(LAG as u64), now + self.below(LAG as u64));
+        let clock = &mut self.clocks[(id % PROCESSES) as usize];
+        let latest = clock.latest(sent);
+        let Reading { shown, now } = self.windows.read(now + self.wrong, latest);
+        clock.observe(shown, latest, sent, received);
+        now
     }
 
     fn decide(&mut self, id: u64, now: Micros) {
-        let at = self.allowed(now);
+        let at = self.read(id, now);
         let name = id.to_string();
         // Only the very first requests come to an account that nothing was counted of.
         let ask = Ask::new(&name, self.lane);
         let ask = if self.granted == 0 { ask.first_use() } else { ask };
         match self.windows.acquire(&format!("run{}", self.run), &ask, at) {
             Decision::Refused { earliest } => {
-                let at = now.max(earliest) + self.takes();
+                let at = now + (earliest - at).max(0) + self.takes();
                 self.happen(at, id, Happening::Asked);
             }
             Decision::Granted => {
@@ -294,6 +320,31 @@ fn a_store_that_loses_its_memory_lets_nothing_through_that_is_refused() {
         let (sent, refused) = play(profile, &[(10, 1)], Lane::Trading, 3, 240);
         assert!(sent > 200, "{sent}");
         assert_eq!(refused, 0, "{profile:?}");
+    }
+}
+
+/// A process that started after a step used to believe the store, and those that were there before it to go on by themselves.
+#[test]
+fn a_store_whose_clock_is_set_lets_nothing_through_that_is_refused_and_goes_on() {
+    let end = START + 240 * S;
+    for (profile, kind) in [
+        (Profile::WindowLog, Kind::SlidingLog),
+        (Profile::WindowLog, Kind::FixedWindow { phase: Duration::from_millis(370) }),
+        (Profile::Universal, Kind::SlidingCounter { phase: Duration::ZERO }),
+    ] {
+        let play = |sets, seed| {
+            let mut world = World::new(profile, kind, &[(10, 1)], seed);
+            world.sets_clock(sets, end);
+            world.run(3, 0, end);
+            assert_eq!(world.refused, 0, "{profile:?}, {kind:?}, {sets} steps, seed {seed}");
+            world.granted
+        };
+        let seeds = 0..if is_deep() { 200 } else { 3 };
+        let (set, unset) =
+            seeds.fold((0, 0), |(set, unset), seed| (set + play(8, seed), unset + play(0, seed)));
+        println!("{profile:?}, {kind:?}: {set} with steps of the clock, {unset} without");
+        // A step costs a second or two.
+        assert!(10 * set > 9 * unset, "{set} with steps of the clock, {unset} without");
     }
 }
 
