@@ -46,7 +46,7 @@ impl SharedCount for Shared {
 const MAKES_KEYS_WITHIN: Duration = Duration::from_secs(2);
 
 fn zone_of(shared: &Shared, ask: &SharedAsk<'_>) -> SharedZone {
-    let rule = Rule::new(ask.zone);
+    let rule = Rule::new(ask.zone).arrives_within(ask.arrives_within);
     // Cancels fall under this zone (§8).
     let rule = if rule.zone() == Zone::GENERAL { rule.emergency_share() } else { rule };
     shared.zone(&format!("{:016x}", ask.key), rule)

@@ -44,6 +44,7 @@ pub(crate) struct Shared {
 struct Others {
     count: Arc<dyn SharedCount>,
     zones: Box<[ZoneSettings]>,
+    arrives_within: Duration,
 }
 
 impl Shared {
@@ -67,9 +68,14 @@ impl Shared {
     }
 
     /// Counts together with other processes, by these settings of all zones.
-    pub(crate) fn counting_with(&mut self, shared_count: Arc<dyn SharedCount>, zones: Box<[ZoneSettings]>) {
+    pub(crate) fn counting_with(
+        &mut self,
+        count: Arc<dyn SharedCount>,
+        zones: Box<[ZoneSettings]>,
+        arrives_within: Duration,
+    ) {
         self.seed = Seed::shared();
-        self.others = Some(Others { count: shared_count, zones });
+        self.others = Some(Others { count, zones, arrives_within });
     }
 
     pub(crate) fn shared_count(&self) -> Option<&dyn SharedCount> {
@@ -83,9 +89,10 @@ impl Shared {
         lane: Lane,
         deadline: Option<Nanos>,
     ) -> Option<SharedAcquire> {
-        let Others { count, zones: settings } = self.others.as_ref()?;
+        let Others { count, zones: settings, arrives_within } = self.others.as_ref()?;
+        let arrives_within = *arrives_within;
         let asks = zones.iter().filter_map(|(id, key)| {
-            settings.get(usize::from(id.0)).map(|zone| SharedAsk { zone, key: *key })
+            settings.get(usize::from(id.0)).map(|zone| SharedAsk { zone, key: *key, arrives_within })
         });
         let deadline = deadline.map(|deadline| self.instant(deadline));
         Some(count.acquire(&asks.collect::<Vec<_>>(), lane, deadline))
@@ -93,9 +100,10 @@ impl Shared {
 
     /// Tells the other processes, if there are any, that the token behind `keys` is new.
     pub(crate) fn tell_new_token(&self, keys: ScopeKeys) {
-        let Some(Others { count, zones: settings }) = &self.others else { return };
+        let Some(Others { count, zones: settings, arrives_within }) = &self.others else { return };
         let per_token = settings.iter().filter(|zone| zone.scope == Scope::AuthToken);
-        let asks: Vec<_> = per_token.map(|zone| SharedAsk { zone, key: keys.of(Scope::AuthToken) }).collect();
+        let (key, arrives_within) = (keys.of(Scope::AuthToken), *arrives_within);
+        let asks: Vec<_> = per_token.map(|zone| SharedAsk { zone, key, arrives_within }).collect();
         count.has_new_token(&asks);
     }
 

@@ -1,4 +1,4 @@
-use std::{fmt, pin::Pin};
+use std::{fmt, pin::Pin, time::Duration};
 
 use steadfast_call::Lane;
 use tokio::time::Instant;
@@ -25,6 +25,9 @@ pub struct SharedAsk<'a> {
     pub zone: &'a ZoneSettings,
     /// The key under which it counts the request: the same in all processes of one build.
     pub key: u64,
+    /// How long after it has left the request may still be counted if nothing more is heard of it, as of one whose process
+    /// has died: [`Builder::arrives_within`](crate::Builder::arrives_within).
+    pub arrives_within: Duration,
 }
 
 /// What [`SharedCount::acquire`] returns.

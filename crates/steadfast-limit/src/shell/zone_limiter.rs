@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use steadfast_call::{Lane, ext};
 use steadfast_spec::{Endpoint, Zone};
@@ -66,10 +66,14 @@ impl ZoneLimiter {
     }
 
     /// Counts together with other processes. For a limiter that nothing else holds yet.
-    pub(super) fn counting_with(mut self, shared_count: Arc<dyn SharedCount>) -> Self {
+    pub(super) fn counting_with(
+        mut self,
+        shared_count: Arc<dyn SharedCount>,
+        arrives_within: Duration,
+    ) -> Self {
         let settings = self.settings().into();
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
-            shared.counting_with(shared_count, settings);
+            shared.counting_with(shared_count, settings, arrives_within);
         }
         self
     }

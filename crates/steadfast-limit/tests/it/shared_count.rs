@@ -44,12 +44,16 @@ impl Others {
     }
 }
 
+/// Longer than what anything else takes by default.
+const ARRIVES_WITHIN: Duration = Duration::from_secs(45);
+
 #[derive(Clone, Debug)]
 struct Shared(Arc<Others>);
 
 impl SharedCount for Shared {
     fn acquire(&self, zones: &[SharedAsk<'_>], _: Lane, _: Option<Instant>) -> SharedAcquire {
         let (others, zone) = (Arc::clone(&self.0), zones[0].zone.zone);
+        assert_eq!(zones[0].arrives_within, ARRIVES_WITHIN);
         others.tell("asked");
         Box::pin(async move {
             if others.closed.load(Ordering::Relaxed) {
@@ -123,7 +127,8 @@ struct World {
 fn world() -> World {
     let others = Arc::new(Others::default());
     let quota = Quota::new(Zone::GENERAL, Scope::AuthToken).limit(2, SECOND);
-    let builder = ZoneLimiter::builder().zone(quota).count_with(Arc::new(Shared(Arc::clone(&others))));
+    let builder = ZoneLimiter::builder().zone(quota).arrives_within(ARRIVES_WITHIN);
+    let builder = builder.count_with(Arc::new(Shared(Arc::clone(&others))));
     let limiter = builder.build().unwrap();
     let keys = limiter.keys("gateway", &Account::new("SB0001"));
     World { limiter, keys, others }

@@ -26,10 +26,11 @@ impl Builder {
         if shared_count.is_some() {
             cold = ColdStart::Empty;
         }
+        let arrives_within = self.arrives_within;
         let route_mover = self.moved_routes.map(|(from, to)| RouteMover::new(from, to));
         let limiter = ZoneLimiter::open(self.build_core()?, observer, route_mover, cold, clocks)?;
         Ok(match shared_count {
-            Some(shared_count) => limiter.counting_with(shared_count),
+            Some(shared_count) => limiter.counting_with(shared_count, arrives_within),
             None => limiter,
         })
     }
