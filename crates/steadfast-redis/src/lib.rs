@@ -23,7 +23,7 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let shared = Shared::connect("redis://store.example:6379", &Account::new("SB0001")).await?;
 //! let limiter = ZoneLimiter::builder().preset().count_with(Arc::new(shared)).build()?;
-//! // In every process of the account: `limiter.layer()`, or `ClientBuilder::limiter`.
+//! // In every process of the account: `limiter.layer()`. `ClientBuilder::shared` of the facade does the same.
 //! # Ok(())
 //! # }
 //! ```

@@ -20,6 +20,8 @@ use crate::{gate::LimiterGate, invalid_client::InvalidClient, transport::Transpo
 pub struct Access {
     kind: Kind,
     store: Option<FileStore>,
+    #[cfg(feature = "redis")]
+    shared_store: Option<steadfast_redis::RedisStore>,
 }
 
 enum Kind {
@@ -73,7 +75,7 @@ impl Access {
         store: FileStore,
     ) -> Result<Self, InvalidAccess> {
         let kind = Kind::Stored { api_key: key(api_key)?, client_id: client_id.into() };
-        Ok(Self { kind, store: Some(store) })
+        Ok(Self { store: Some(store), ..Self::of(kind) })
     }
 
     /// Uses tokens from a source that the caller has built.
@@ -88,8 +90,22 @@ impl Access {
         Self { store: Some(store), ..self }
     }
 
+    /// Keeps the token and the failure budget where the processes of all machines find them. It takes the place of a
+    /// [file](Self::store).
+    ///
+    /// Has no effect on a given token or on a source of the caller's own.
+    #[cfg(feature = "redis")]
+    pub fn shared_store(self, store: steadfast_redis::RedisStore) -> Self {
+        Self { shared_store: Some(store), ..self }
+    }
+
     fn of(kind: Kind) -> Self {
-        Self { kind, store: None }
+        Self {
+            kind,
+            store: None,
+            #[cfg(feature = "redis")]
+            shared_store: None,
+        }
     }
 
     /// Returns the default rate limits. What a stored token has spent is kept beside it, because the gateway counts per
@@ -129,6 +145,12 @@ impl Access {
         let kept = |builder: TokenSourceBuilder| match self.store {
             Some(store) => builder.store(store),
             None => builder,
+        };
+        // The last one given counts.
+        #[cfg(feature = "redis")]
+        let kept = |builder: TokenSourceBuilder| match self.shared_store {
+            Some(store) => kept(builder).store(store),
+            None => kept(builder),
         };
         Ok(match self.kind {
             Kind::Source(source) => source,

@@ -27,6 +27,8 @@ pub enum InvalidClient {
     Journal(JournalError),
     /// The file of spent limits beside the stored token cannot be used.
     Limits(InvalidLimiter),
+    /// Limits are given, and other processes to count with: given limits count with others by themselves.
+    SharedLimiter,
 }
 
 impl fmt::Display for InvalidClient {
@@ -40,6 +42,9 @@ impl fmt::Display for InvalidClient {
             Self::Tls(error) => f.write_str(&chain_of(error)),
             Self::Journal(error) => f.write_str(&chain_of(error)),
             Self::Limits(error) => error.fmt(f),
+            Self::SharedLimiter => f.write_str(
+                "limits are given, and processes to count with: set `Builder::count_with` of the limits",
+            ),
         }
     }
 }
@@ -57,7 +62,8 @@ impl StdError for InvalidClient {
             | Self::OwnHeader(_)
             | Self::BaseUrl(_)
             | Self::Path(_)
-            | Self::Limits(_) => None,
+            | Self::Limits(_)
+            | Self::SharedLimiter => None,
         }
     }
 }

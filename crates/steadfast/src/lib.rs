@@ -68,6 +68,7 @@
 //! | feature | adds |
 //! |---|---|
 //! | `metrics` | `metrics`: durations, rates and gauges through the `metrics` facade, and `Client::record_metrics` |
+//! | `redis` | `redis`: limits and token shared with other processes of the account, through Redis or Valkey; `ClientBuilder::shared`, `Access::shared_store` |
 //! | `reqwest` | `ReqwestTransport`: the stack over a `reqwest` client; `ZoneLimiter::send`: the limiter alone |
 //!
 //! Pages to read: [adopting one layer at a time](guide::adopting), [every setting and its default](guide::defaults), and
@@ -111,6 +112,8 @@ pub use steadfast_call as call;
 pub use steadfast_call::{BoxError, Outcome, ext};
 pub use steadfast_dedup as dedup;
 pub use steadfast_limit as limit;
+#[cfg(feature = "redis")]
+pub use steadfast_redis as redis;
 pub use steadfast_retry as retry;
 pub use steadfast_spec::{
     self as spec, BaseUrl, Decimal, Operation, OrderChange, OrderRecord, OrderRequest, OrderType, Paths,

@@ -2,10 +2,7 @@
 
 use std::{env, process::Stdio};
 
-use steadfast::{
-    Transport,
-    auth::{ApiKey, Credentials, IndividualLogin, TokenSource, TotpSecret},
-};
+use steadfast::{Access, Client, TotpCredentials};
 use steadfast_limit::Account;
 use steadfast_redis::{Seal, Shared};
 use steadfast_sandbox::Sandbox;
@@ -17,19 +14,26 @@ use crate::server::Server;
 const CHILD: &str = "STEADFAST_COLD_CHILD";
 const PROCESSES: usize = 8;
 
-/// The child: logs in, unless another one has.
+/// The child: reads from the service. It logs in, unless another one has.
 #[tokio::test]
 async fn child() {
     let Ok(facts) = env::var(CHILD) else { return };
     let facts: Vec<&str> = facts.split('\n').collect();
     let [base, key, user, password, totp, store] = facts[..] else { panic!("six facts") };
-    let (base, api_key) = (base.parse().unwrap(), ApiKey::new(key).unwrap());
-    let transport = Transport::default().to(&base).unwrap();
-    let (credentials, secret) = (Credentials::new(user, password), TotpSecret::new(totp).unwrap());
-    let login = IndividualLogin::totp(transport, &base, api_key.clone(), credentials, secret).unwrap();
-    let shared = Shared::connect(store, &Account::new("SB0001")).await.unwrap();
+    let credentials = TotpCredentials {
+        api_key: key.into(),
+        client_id: user.into(),
+        password: password.into(),
+        totp_secret: totp.into(),
+    };
+    let account = Account::new("SB0001");
+    let shared = Shared::connect(store, &account).await.unwrap();
     let seal = Seal::of_environment().unwrap().unwrap();
-    TokenSource::builder(api_key, login).store(shared.token_store(seal)).build().login().await.unwrap();
+    let access = Access::totp(credentials).unwrap().shared_store(shared.token_store(seal));
+    // Each counts its own requests: an empty store counts as full for a while.
+    let client = Client::builder(base.parse().unwrap(), access).account(account).build().unwrap();
+    client.orders().await.unwrap();
+    client.shutdown().await;
 }
 
 /// Guards against clients of which every process logs in.
@@ -55,6 +59,7 @@ async fn t14_eight_processes_on_different_machines_that_start_cold_make_one_logi
         assert!(succeeded.unwrap(), "a process failed");
     }
     server.abort();
-    let logins = sandbox.state().logins;
-    assert_eq!((logins.succeeded, logins.failed), (1, 0));
+    let state = sandbox.state();
+    assert_eq!((state.logins.succeeded, state.logins.failed), (1, 0));
+    assert_eq!(state.refusals.values().sum::<u64>(), 0, "{:?}", state.refusals);
 }

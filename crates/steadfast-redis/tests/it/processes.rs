@@ -1,9 +1,9 @@
 //! Real processes of one account at one gateway.
 
-use std::{env, process::Stdio, sync::Arc, time::Duration};
+use std::{env, process::Stdio, time::Duration};
 
-use steadfast::{Access, Client, OrderRequest};
-use steadfast_limit::{Account, ZoneLimiter};
+use steadfast::{Access, Client, InvalidClient, OrderRequest, limit::ZoneLimiter};
+use steadfast_limit::Account;
 use steadfast_redis::Shared;
 use steadfast_sandbox::Sandbox;
 use tokio::{net::TcpListener, process::Command, task::JoinSet, time::Instant};
@@ -20,15 +20,15 @@ async fn child() {
     let Ok(facts) = env::var(CHILD) else { return };
     let facts: Vec<&str> = facts.split('\n').collect();
     let [base, key, token, store] = facts[..] else { panic!("four facts") };
-    let mut limiter = ZoneLimiter::builder().preset();
-    if !store.is_empty() {
-        let shared = Shared::connect(store, &Account::new("SB0001")).await.unwrap();
-        shared.has_new_token();
-        limiter = limiter.count_with(Arc::new(shared));
-    }
+    let account = Account::new("SB0001");
     let access = Access::token(key, token).unwrap();
-    let client =
-        Client::builder(base.parse().unwrap(), access).limiter(limiter.build().unwrap()).build().unwrap();
+    let mut builder = Client::builder(base.parse().unwrap(), access).account(account.clone());
+    if !store.is_empty() {
+        let shared = Shared::connect(store, &account).await.unwrap();
+        shared.has_new_token();
+        builder = builder.shared(shared);
+    }
+    let client = builder.build().unwrap();
     let end = Instant::now() + LASTS;
     let mut tasks = JoinSet::new();
     for _ in 0..12 {
@@ -98,4 +98,14 @@ async fn two_processes_on_one_account_meet_no_429_and_use_as_much_as_one() {
     assert_eq!(refused, 0);
     assert!(10 * two >= 9 * one, "{two} of two processes, {one} of one");
     assert!(uncounted > 0, "the gateway refuses processes that count alone");
+}
+
+#[tokio::test]
+async fn limits_that_do_not_count_with_the_others_are_refused() {
+    let Some(store) = Server::start().await else { return };
+    let shared = Shared::connect(&store.url(), &Account::new("SB0001")).await.unwrap();
+    let access = Access::token("key", "token").unwrap();
+    let builder = Client::builder("http://127.0.0.1:9/v2".parse().unwrap(), access);
+    let refused = builder.limiter(ZoneLimiter::preset()).shared(shared).build();
+    assert!(matches!(refused, Err(InvalidClient::SharedLimiter)));
 }

@@ -30,6 +30,10 @@ const OWN_HEADERS: [HeaderName; 5] = [
     header::TRANSFER_ENCODING,
 ];
 
+/// How long the gateway may still count a request of a process that died: its own timeout.
+#[cfg(feature = "redis")]
+const COUNTED_AFTER_DEATH: std::time::Duration = std::time::Duration::from_secs(30);
+
 /// Collects a client's settings; made by [`Client::builder`].
 #[derive(Debug)]
 #[must_use]
@@ -46,6 +50,8 @@ pub struct ClientBuilder {
     limiter: Option<ZoneLimiter>,
     orders: Settings,
     journal: Option<PathBuf>,
+    #[cfg(feature = "redis")]
+    shared: Option<steadfast_redis::Shared>,
 }
 
 impl ClientBuilder {
@@ -62,6 +68,8 @@ impl ClientBuilder {
             limiter: None,
             orders: Settings::default(),
             journal: None,
+            #[cfg(feature = "redis")]
+            shared: None,
         }
     }
 
@@ -160,6 +168,34 @@ impl ClientBuilder {
         self
     }
 
+    /// Counts the requests of the default limits together with the other processes of the account. Each of them connects
+    /// to the same store under the same [account](Self::account), and is of the same build.
+    ///
+    /// [`build`](Self::build) refuses it together with a [`limiter`](Self::limiter), which
+    /// [counts with](steadfast_limit::Builder::count_with) others by itself.
+    ///
+    /// # Example
+    ///
+    /// ```no_run
+    /// use steadfast::{Access, Client, TotpCredentials, limit::Account, redis::{Seal, Shared}};
+    ///
+    /// # async fn run(credentials: TotpCredentials) -> Result<(), Box<dyn std::error::Error>> {
+    /// let account = Account::new("SB0001");
+    /// let shared = Shared::connect("redis://store.example:6379", &account).await?;
+    /// let seal = Seal::of_environment()?.ok_or("no seal key")?;
+    /// let access = Access::totp(credentials)?.shared_store(shared.token_store(seal));
+    /// let builder = Client::builder("https://api.example/tradeapi/v2".parse()?, access);
+    /// let client = builder.account(account).shared(shared).build()?;
+    /// # drop(client);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "redis")]
+    pub fn shared(mut self, shared: steadfast_redis::Shared) -> Self {
+        self.shared = Some(shared);
+        self
+    }
+
     /// Names the API key, where several clients share limits: its zone is counted per key. Clients without a name share
     /// one count.
     pub fn api_key_name(mut self, name: ApiKeyName) -> Self {
@@ -237,13 +273,30 @@ impl ClientBuilder {
             }
             (None, None) => OrderTracker::new(self.orders),
         };
-        layers.limiter = match self.limiter {
+        // A transport of the caller's own, or a proxy, may go on sending.
+        let ends_dropped_calls = described.is_some() && !self.transport.is_proxied();
+        #[cfg(feature = "redis")]
+        let limiter = match (self.limiter, self.shared) {
+            (Some(_), Some(_)) => return Err(InvalidClient::SharedLimiter),
+            (None, Some(shared)) => {
+                let mut limits = ZoneLimiter::builder().preset();
+                if ends_dropped_calls {
+                    // The connections of a process that died end with it.
+                    limits = limits.arrives_within(COUNTED_AFTER_DEATH);
+                }
+                let limits = limits.count_with(Arc::new(shared)).build();
+                Some(limits.map_err(InvalidClient::Limits)?)
+            }
+            (limiter, None) => limiter,
+        };
+        #[cfg(not(feature = "redis"))]
+        let limiter = self.limiter;
+        layers.limiter = match limiter {
             Some(limiter) => limiter,
             None => self.access.limiter(&self.base, &layers.account).map_err(InvalidClient::Limits)?,
         };
         layers.local_address = self.transport.source();
-        // A transport of the caller's own, or a proxy, may go on sending.
-        layers.ends_dropped_calls = described.is_some() && !self.transport.is_proxied();
+        layers.ends_dropped_calls = ends_dropped_calls;
         let (tracker, limiter, deadline) = (layers.tracker.clone(), layers.limiter.clone(), layers.deadline);
         let gate = LimiterGate::new(limiter.clone(), &self.base, layers.account.clone())
             .local_address(layers.local_address);

@@ -160,6 +160,8 @@ fn defaults() -> BTreeMap<&'static str, String> {
         ("ClientBuilder::pass_json", of(&client, "pass_json")),
         ("ClientBuilder::journal", of(&client, "journal")),
         ("Access::store", of(&client, "store")),
+        ("Access::shared_store", of(&client, "shared_store")),
+        ("ClientBuilder::shared", of(&client, "shared")),
         ("RetryPolicy::schedule", delays),
         ("RetryPolicy::jitter", retry.rules().jitter.most().to_string()),
         ("RetryPolicy::retry_after_cap", of(&retry, "retry_after_cap")),
