@@ -59,22 +59,8 @@ fn refused(case: Case, profile: Profile, kind: Kind) -> (usize, usize) {
 }
 
 /// Returns every kind of gateway except leaky buckets with a small burst.
-fn kinds(phase: Nanos) -> [Kind; 7] {
-    let phase = Duration::from_nanos(phase);
-    [
-        Kind::FixedWindow { phase },
-        Kind::FirstHit,
-        Kind::SlidingLog,
-        Kind::TokenBucket,
-        Kind::WholeSecond,
-        Kind::SlidingCounter { phase },
-        Kind::CountingRejects { phase },
-    ]
-}
-
-/// True for the kinds that Lemma 1 does not cover.
-fn interpolates(kind: Kind) -> bool {
-    matches!(kind, Kind::SlidingCounter { .. } | Kind::CountingRejects { .. })
+fn kinds(case: Case) -> [Kind; 7] {
+    Kind::of_whole_limits(Duration::from_nanos(case.phase))
 }
 
 /// True if the kind counts whole seconds and the period is no multiple of one: it then enforces another quota.
@@ -92,7 +78,7 @@ proptest! {
 
     #[test]
     fn the_log_at_the_answer_is_never_refused_where_windows_do_not_interpolate(case in cases()) {
-        for kind in kinds(case.phase).into_iter().filter(|kind| !interpolates(*kind)) {
+        for kind in kinds(case).into_iter().filter(|kind| !kind.interpolates()) {
             if !is_other_quota(kind, case) {
                 prop_assert_eq!(refused(case, Profile::WindowLog, kind).0, 0, "{:?}", kind);
             }
@@ -101,7 +87,7 @@ proptest! {
 
     #[test]
     fn the_universal_rule_is_never_refused_anywhere(case in cases()) {
-        for kind in kinds(case.phase) {
+        for kind in kinds(case) {
             if !is_other_quota(kind, case) {
                 prop_assert_eq!(refused(case, Profile::Universal, kind).0, 0, "{:?}", kind);
             }
@@ -111,7 +97,7 @@ proptest! {
     #[test]
     fn a_bucket_of_burst_and_rate_within_the_limit_is_never_refused_anywhere(case in cases(), burst in 1_u32..15) {
         let burst = NonZeroU32::new(burst.min(case.limit / 2)).unwrap();
-        for kind in kinds(case.phase) {
+        for kind in kinds(case) {
             if !is_other_quota(kind, case) {
                 prop_assert_eq!(refused(case, Profile::Paced { burst }, kind).0, 0, "{:?}", kind);
             }

@@ -26,15 +26,11 @@ const GATEWAY_TIMEOUT: Nanos = 3 * S;
 
 /// Returns the kinds of gateway at which a zone with that profile promises to be safe.
 fn kinds(profile: Profile, phase: Duration, whole_seconds: bool) -> Vec<Kind> {
-    let mut kinds = vec![Kind::FixedWindow { phase }, Kind::FirstHit, Kind::SlidingLog, Kind::TokenBucket];
-    // This kind rounds periods shorter than a second up to a second.
-    if whole_seconds {
-        kinds.push(Kind::WholeSecond);
-    }
-    if profile == Profile::Universal {
-        kinds.extend([Kind::SlidingCounter { phase }, Kind::CountingRejects { phase }]);
-    }
-    kinds
+    let is_safe = |kind: &Kind| profile == Profile::Universal || !kind.interpolates();
+    // Whole seconds: this kind rounds periods shorter than a second up to a second.
+    let all =
+        Kind::of_whole_limits(phase).into_iter().filter(|kind| whole_seconds || *kind != Kind::WholeSecond);
+    all.filter(is_safe).collect()
 }
 
 struct ZoneOfWorld {

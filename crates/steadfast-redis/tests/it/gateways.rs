@@ -228,20 +228,10 @@ impl World {
     }
 }
 
-fn kinds(phase: Duration) -> [Kind; 7] {
-    [
-        Kind::FixedWindow { phase },
-        Kind::FirstHit,
-        Kind::SlidingLog,
-        Kind::TokenBucket,
-        Kind::WholeSecond,
-        Kind::SlidingCounter { phase },
-        Kind::CountingRejects { phase },
-    ]
-}
-
-fn interpolates(kind: Kind) -> bool {
-    matches!(kind, Kind::SlidingCounter { .. } | Kind::CountingRejects { .. })
+/// Returns the kinds of gateway at which a zone of that profile promises to be safe.
+fn kinds(profile: Profile, phase: Duration) -> impl Iterator<Item = Kind> {
+    let all = Kind::of_whole_limits(phase).into_iter();
+    all.filter(move |kind| profile == Profile::Universal || !kind.interpolates())
 }
 
 /// Returns how many were sent in all, and how many refused.
@@ -249,9 +239,7 @@ fn play(profile: Profile, limits: &[(u32, u64)], lane: Lane, losses: u64, second
     let (mut sent, mut refused) = (0, 0);
     for seed in 0..if is_deep() { 4 } else { 1 } {
         let phase = Duration::from_millis(137 * seed);
-        for kind in
-            kinds(phase).into_iter().filter(|kind| profile == Profile::Universal || !interpolates(*kind))
-        {
+        for kind in kinds(profile, phase) {
             let mut world = World::new(profile, kind, limits, seed);
             world.lane = lane;
             world.run(3, losses, START + seconds * S);
@@ -286,9 +274,7 @@ fn processes_with_one_store_are_never_refused() {
 fn processes_and_a_lent_slot_stay_within_the_limit_together() {
     for profile in [Profile::Universal, Profile::WindowLog] {
         let phase = Duration::from_millis(370);
-        for kind in
-            kinds(phase).into_iter().filter(|kind| profile == Profile::Universal || !interpolates(*kind))
-        {
+        for kind in kinds(profile, phase) {
             let mut world = World::new(profile, kind, &[(10, 1)], 7);
             // Nothing but answered requests, so that the windows are full.
             world.lane = Lane::Critical;

@@ -64,6 +64,27 @@ impl Kind {
         Self::LeakyBucket { burst: 0 },
     ];
 
+    /// Returns the kinds that let a whole limit through at once, with windows that begin at `phase`: all but the leaky
+    /// bucket.
+    #[must_use]
+    pub const fn of_whole_limits(phase: Duration) -> [Self; 7] {
+        [
+            Self::FixedWindow { phase },
+            Self::FirstHit,
+            Self::SlidingLog,
+            Self::TokenBucket,
+            Self::WholeSecond,
+            Self::SlidingCounter { phase },
+            Self::CountingRejects { phase },
+        ]
+    }
+
+    /// True if it weighs the requests of the window before.
+    #[must_use]
+    pub const fn interpolates(self) -> bool {
+        matches!(self, Self::SlidingCounter { .. } | Self::CountingRejects { .. })
+    }
+
     /// Returns the name without a parameter.
     #[must_use]
     pub const fn name(self) -> &'static str {
