@@ -2,6 +2,8 @@
 
 mod causes;
 mod finding;
+#[cfg(feature = "redis")]
+mod shared_store;
 mod token;
 
 use std::net::UdpSocket;
@@ -28,8 +30,12 @@ use crate::{
     summary::{ACCOUNT_BUDGET, MANY_SESSIONS, recent_sessions, unknown_ends},
 };
 
+const SHARED_STORE: &str = "\
+If STEADFAST_SHARED_STORE holds the address of the Redis or Valkey server that the account's machines share, that is looked \
+at as well (redis://:PASSWORD@HOST:PORT).";
+
 #[derive(clap::Args)]
-#[command(after_help = account::SECRETS)]
+#[command(after_help = format!("{}\n\n{SHARED_STORE}", account::SECRETS))]
 pub(crate) struct Args {
     #[command(flatten)]
     account: account::Whose,
@@ -61,6 +67,8 @@ async fn examine(args: Args) -> Result<(), Failed> {
     findings.fine("api_key", "can stand in a header");
     let summary = store(&account, &mut findings).await;
     limits(&account, &mut findings);
+    #[cfg(feature = "redis")]
+    shared_store::examine(&mut findings).await;
     redirect(&account, &mut findings).await;
     address(&account, &mut findings);
     let causes = service(&account, summary, &mut findings).await?;

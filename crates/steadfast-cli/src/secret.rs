@@ -23,8 +23,9 @@ pub(crate) async fn find(name: &str) -> Result<Option<SecretString>, Failed> {
     Ok(found)
 }
 
-/// The variables that are not secret: the user, and the address for the browser.
-const SHOWN: [&str; 2] = ["CLIENT_ID", "REDIRECT_URI"];
+/// The variables that are not secret: the user, the address for the browser, and that of the shared store, but for its
+/// password.
+const SHOWN: [&str; 3] = ["CLIENT_ID", "REDIRECT_URI", "SHARED_STORE"];
 
 async fn look_up(name: &str) -> Result<Option<SecretString>, Failed> {
     let variable = format!("{PREFIX}{name}");

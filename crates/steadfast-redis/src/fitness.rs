@@ -10,6 +10,19 @@ impl<'a> Info<'a> {
         self.get("run_id")
     }
 
+    /// Returns the server's name and version.
+    pub(crate) fn version(self) -> String {
+        match self.get("valkey_version") {
+            Some(version) => format!("Valkey {version}"),
+            None => format!("Redis {}", self.get("redis_version").unwrap_or("unknown")),
+        }
+    }
+
+    /// True if what it is told outlives a restart, but for the last second.
+    pub(crate) fn persists(self) -> bool {
+        self.get("aof_enabled") == Some("1") && self.get("aof_last_write_status") == Some("ok")
+    }
+
     /// Finds the first reason why the server cannot keep a quota.
     pub(crate) fn check(self) -> Result<(), Unfit> {
         let version = self.get("valkey_version").or_else(|| self.get("redis_version")).unwrap_or("unknown");
@@ -47,6 +60,15 @@ mod tests {
 
     fn check(old: &str, new: &str) -> Result<(), Unfit> {
         Info(&FIT.replace(old, new)).check()
+    }
+
+    #[test]
+    fn a_server_is_named_and_persists_if_it_writes_all_down() {
+        assert_eq!(Info(FIT).version(), "Redis 7.0.15");
+        assert!(!Info(FIT).persists() && !Info("aof_enabled:1\naof_last_write_status:err\n").persists());
+        let valkey =
+            Info("redis_version:7.2.4\nvalkey_version:8.0.1\naof_enabled:1\naof_last_write_status:ok\n");
+        assert_eq!((&*valkey.version(), valkey.persists()), ("Valkey 8.0.1", true));
     }
 
     #[test]

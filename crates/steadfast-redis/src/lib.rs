@@ -46,6 +46,7 @@
 mod count;
 mod error;
 mod fitness;
+mod health;
 mod new_token;
 mod returns;
 mod rule;
@@ -61,6 +62,7 @@ mod windows;
 
 pub use self::{
     error::{NotGranted, StoreError, Unfit},
+    health::Health,
     rule::{Micros, Rule},
     script::Script,
     seal::{InvalidSeal, Seal},

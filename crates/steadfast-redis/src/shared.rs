@@ -11,8 +11,8 @@ use steadfast_call::{BootClock, ext::Account};
 use steadfast_spec::Scope;
 
 use crate::{
-    error::StoreError, new_token::NewToken, returns::Returns, rule::Rule, seal::Seal, share::Shares,
-    shared_zone::SharedZone, store::Store, token_store::RedisStore,
+    error::StoreError, health::Health, new_token::NewToken, returns::Returns, rule::Rule, seal::Seal,
+    share::Shares, shared_zone::SharedZone, store::Store, token_store::RedisStore,
 };
 
 /// One account's place in a store that several processes share.
@@ -109,6 +109,15 @@ impl Shared {
         };
         let key = format!("{{sf:{counted}}}:{}:{gateway}", rule.zone());
         SharedZone::new(Arc::clone(&self.inner), key, rule)
+    }
+
+    /// Asks the store about itself. That it is fit was checked when it was connected to.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if it cannot be reached.
+    pub async fn health(&self) -> Result<Health, StoreError> {
+        Health::of(&self.inner.store).await
     }
 
     /// Returns the store of the account's token, which all processes share, sealed with this key.

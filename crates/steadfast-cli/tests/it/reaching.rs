@@ -64,6 +64,17 @@ async fn c07_login_and_doctor_name_a_refused_port_at_once() {
 }
 
 #[tokio::test]
+async fn c07_doctor_names_a_shared_store_that_cannot_be_reached_without_its_password() {
+    let user = User::new().await;
+    let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let mut doctor = user.command(&["doctor"]);
+    doctor.env("STEADFAST_SHARED_STORE", format!("redis://:canary@{free}"));
+    let doctor = stdout(&doctor.output().await.unwrap());
+    assert!(doctor.contains(&format!("bad       shared_store store {free} cannot be reached")), "{doctor}");
+    assert!(!doctor.contains("canary"), "{doctor}");
+}
+
+#[tokio::test]
 async fn c07_a_name_tls_and_a_stall_are_told_apart() {
     // Does not speak TLS, and answers only this.
     let plain = TcpListener::bind("127.0.0.1:0").await.unwrap();

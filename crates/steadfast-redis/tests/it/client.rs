@@ -396,6 +396,18 @@ async fn what_is_lent_is_taken_from_the_limit_and_leaves_five() {
 }
 
 #[tokio::test]
+async fn a_store_says_how_far_it_is_and_whether_it_persists() {
+    for (settings, persists) in [(&[][..], false), (&["--appendonly", "yes"], true)] {
+        let Some(server) = Server::start_with(settings).await else { return };
+        let shared = Shared::connect(&server.url(), &Account::new("SB0001")).await.unwrap();
+        let health = shared.health().await.unwrap();
+        assert!(health.version.starts_with("Redis ") || health.version.starts_with("Valkey "), "{health:?}");
+        assert!(health.round_trip < SECOND && health.clock_differs < SECOND, "{health:?}");
+        assert_eq!(health.persists, persists, "{health:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_store_that_may_forget_or_is_none_is_refused_by_name() {
     let account = Account::new("SB0001");
     let connect = async |address: &str| Shared::connect(address, &account).await.err();

@@ -1,0 +1,70 @@
+use std::time::Duration;
+
+use secrecy::ExposeSecret;
+use steadfast::{
+    limit::Account,
+    redis::{Health, Shared, StoreError},
+};
+
+use super::finding::Findings;
+use crate::{readable, secret::find};
+
+/// Above this, waiting for the store is what a request waits for most.
+const FAR: Duration = Duration::from_millis(20);
+/// More than machines of one network differ by.
+const ANOTHER_TIME: Duration = Duration::from_secs(1);
+
+const SUBJECT: &str = "shared_store";
+
+/// Looks at the store that the machines of the account share, if its address is given.
+pub(super) async fn examine(findings: &mut Findings) {
+    let address = match find("SHARED_STORE").await {
+        Ok(Some(address)) => address,
+        Ok(None) => return,
+        Err(failed) => return findings.bad(SUBJECT, failed),
+    };
+    let address = address.expose_secret();
+    hide_password_of(address);
+    match health(address).await {
+        Ok(health) => report(&health, findings),
+        Err(error) => findings.bad(SUBJECT, error),
+    }
+}
+
+/// Masks the password in everything that is written from now on.
+fn hide_password_of(address: &str) {
+    let user_info =
+        address.rsplit_once('@').map(|(before, _)| before.split_once("://").map_or(before, |(_, it)| it));
+    if let Some((_, password)) = user_info.and_then(|info| info.split_once(':'))
+        && !password.is_empty()
+    {
+        readable::hide(&password.to_owned().into());
+    }
+}
+
+async fn health(address: &str) -> Result<Health, StoreError> {
+    // The same for all accounts.
+    Shared::connect(address, &Account::default()).await?.health().await
+}
+
+fn report(health: &Health, findings: &mut Findings) {
+    let Health { store, version, round_trip, clock_differs, persists, .. } = health;
+    let found = format!("{store}, {version}, evicts nothing; a call takes {round_trip:.1?}");
+    if *round_trip > FAR {
+        findings.doubtful(SUBJECT, format_args!("{found}, which every request waits for"));
+    } else {
+        findings.fine(SUBJECT, found);
+    }
+    if *clock_differs > ANOTHER_TIME {
+        findings.doubtful(
+            SUBJECT,
+            format_args!("its clock and this machine's differ by {clock_differs:.0?}; limits do not mind"),
+        );
+    }
+    if !persists {
+        findings.doubtful(
+            SUBJECT,
+            "it keeps no append-only file: a restart costs a login, and failed logins are forgotten",
+        );
+    }
+}
