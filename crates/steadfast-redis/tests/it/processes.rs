@@ -92,8 +92,12 @@ async fn run(processes: usize, store: &str) -> (usize, u64) {
 async fn two_processes_on_one_account_meet_no_429_and_use_as_much_as_one() {
     let Some(alone) = Server::start().await else { return };
     let Some(together) = Server::start().await else { return };
-    let (one, two) = (alone.url(), together.url());
-    let ((one, _), (two, refused), (_, uncounted)) = tokio::join!(run(1, &one), run(2, &two), run(2, ""));
+    let addresses = (alone.url(), together.url());
+    let ((one, _), (two, refused), (_, uncounted)) =
+        tokio::join!(run(1, &addresses.0), run(2, &addresses.1), run(2, ""));
+    let stats: String =
+        redis::cmd("INFO").arg("commandstats").query_async(&mut together.connection().await).await.unwrap();
+    println!("{}", stats.lines().find(|line| line.contains("evalsha")).unwrap());
     println!("{one} requests of one process; {two} of two, {refused} refused; uncounted {uncounted}");
     assert_eq!(refused, 0);
     assert!(10 * two >= 9 * one, "{two} of two processes, {one} of one");
