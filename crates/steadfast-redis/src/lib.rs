@@ -41,8 +41,9 @@
 //!
 //! # Not here yet
 //!
-//! TLS, Sentinel, and the ownership of orders: orders in doubt are known to the process alone that sent them.
+//! Sentinel, and the ownership of orders: orders in doubt are known to the process alone that sent them.
 
+mod connect;
 mod count;
 mod error;
 mod fitness;
@@ -61,6 +62,7 @@ mod token_store;
 mod windows;
 
 pub use self::{
+    connect::Connect,
     error::{NotGranted, StoreError, Unfit},
     health::Health,
     rule::{Micros, Rule},

@@ -7,12 +7,12 @@ use std::{
     },
 };
 
-use steadfast_call::{BootClock, ext::Account};
+use steadfast_call::ext::Account;
 use steadfast_spec::Scope;
 
 use crate::{
-    error::StoreError, health::Health, new_token::NewToken, returns::Returns, rule::Rule, seal::Seal,
-    share::Shares, shared_zone::SharedZone, store::Store, token_store::RedisStore,
+    connect::Connect, error::StoreError, health::Health, new_token::NewToken, returns::Returns, rule::Rule,
+    seal::Seal, share::Shares, shared_zone::SharedZone, store::Store, token_store::RedisStore,
 };
 
 /// One account's place in a store that several processes share.
@@ -63,19 +63,22 @@ pub(crate) struct Inner {
 }
 
 impl Shared {
-    /// Connects to the server at `address` (`redis://[:PASSWORD@]HOST[:PORT]`) for the account of that public name.
+    /// Connects to the server at `address` (`redis://[:PASSWORD@]HOST[:PORT]`, or `rediss://` with TLS) for the account of
+    /// that public name.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if the server cannot be reached, or may forget what is counted in it.
+    /// Resolves to a [`StoreError`] if the server cannot be reached, or may forget what is counted in it.
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime.
-    pub async fn connect(address: &str, account: &Account) -> Result<Self, StoreError> {
-        let store = Arc::new(Store::new(address, BootClock::system())?);
-        store.connect().await?;
-        Ok(Self {
+    /// If it is awaited outside of a tokio runtime.
+    pub fn connect(address: &str, account: &Account) -> Connect {
+        Connect::new(address, account)
+    }
+
+    pub(crate) fn of(store: Arc<Store>, account: &Account) -> Self {
+        Self {
             inner: Arc::new(Inner {
                 returns: Returns::start(Arc::clone(&store)),
                 store,
@@ -85,7 +88,7 @@ impl Shared {
                 new_token: NewToken::default(),
                 shares: Shares::default(),
             }),
-        })
+        }
     }
 
     /// Says that this process has just made the account's token, so nothing can have been counted yet in its zones if

@@ -2,7 +2,7 @@ use std::{collections::HashMap, fmt, net::IpAddr, sync::Arc, time::Duration};
 
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, FromRedisValue, RedisError,
-    ServerErrorKind, aio::MultiplexedConnection, cmd,
+    ServerErrorKind, TlsCertificates, aio::MultiplexedConnection, cmd,
 };
 use steadfast_call::BootClock;
 use tokio::{
@@ -67,8 +67,21 @@ pub(crate) enum Asked {
 type Reply = (i64, Micros, Micros);
 
 impl Store {
-    pub(crate) fn new(address: &str, boot: BootClock) -> Result<Self, StoreError> {
-        let client = Client::open(address).map_err(|_| StoreError::InvalidAddress)?;
+    pub(crate) fn new(
+        address: &str,
+        root_certificates: Option<Vec<u8>>,
+        boot: BootClock,
+    ) -> Result<Self, StoreError> {
+        // The program may have chosen another one, which does as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = match root_certificates {
+            Some(root) => {
+                let trusted = TlsCertificates { client_tls: None, root_cert: Some(root) };
+                Client::build_with_tls(address, trusted)
+            }
+            None => Client::open(address),
+        };
+        let client = client.map_err(|_| StoreError::InvalidAddress)?;
         // Host and port alone: the address may hold a password.
         let name = client.get_connection_info().addr().to_string().into();
         Ok(Self {
@@ -288,11 +301,16 @@ mod tests {
 
     #[test]
     fn only_a_store_on_this_machine_may_see_a_token_unsealed() {
-        let check = |address| Store::new(address, BootClock::system()).unwrap().check_is_local();
+        let check = |address| Store::new(address, None, BootClock::system()).unwrap().check_is_local();
         for address in ["redis://127.0.0.1:1", "redis://localhost", "redis://:canary@[::1]:1"] {
             assert_eq!(check(address), Ok(()), "{address}");
         }
-        for address in ["redis://store.example", "redis://u:canary@10.0.0.1", "redis://127.0.0.1.example"] {
+        for address in [
+            "redis://store.example",
+            "redis://u:canary@10.0.0.1",
+            "rediss://u:canary@10.0.0.1",
+            "redis://127.0.0.1.example",
+        ] {
             let refused = check(address).unwrap_err();
             assert!(matches!(refused, StoreError::Unfit { why: Unfit::NeedsSeal, .. }), "{address}");
             assert!(!refused.to_string().contains("canary"));

@@ -14,6 +14,7 @@ mod gateways;
 mod kept;
 mod processes;
 mod server;
+mod tls;
 mod token_store;
 
 // The tests of shared state that `steadfast-auth` has, with the store of this crate.
