@@ -279,7 +279,9 @@ async fn a_proxy_that_knows_no_runtime_folder_is_refused_beside_one_that_does() 
     let _proxy = RunningProxy::start(command).await;
     assert!(std::fs::read_dir(runtime.path().join("steadfast")).unwrap().next().is_some());
     let other = state.path().join("other.journal");
-    let second = of(&sandbox, state.path()).arg("--journal").arg(&other).output().await.unwrap();
+    let mut second = of(&sandbox, state.path());
+    let second = second.arg("--journal").arg(&other).output();
+    let second = tokio::time::timeout(Duration::from_secs(20), second).await.expect("it runs").unwrap();
     let said = String::from_utf8_lossy(&second.stderr).into_owned();
     assert_eq!(
         (second.status.code(), said.contains("another proxy of this account")),
