@@ -148,7 +148,7 @@ impl OrderProtocol {
             Some(start) if !self.rules.seen_at_completion => start.seq,
             _ => taken.completed,
         };
-        let order_ids = self.take_records(Source { session, own: true }, seen, records, out);
+        let (order_ids, _) = self.take_records(Source { session, own: true }, seen, records, out);
         let taken = taken.with_part(!order_ids.is_empty());
         (order_ids, taken)
     }
@@ -221,25 +221,28 @@ impl OrderProtocol {
         if !self.listed.has_room_for(&records) {
             return;
         }
-        let order_ids = self.take_records(Source { session, own: false }, seen, records, out);
-        if order_ids.is_empty() {
+        let (order_ids, confirms) = self.take_records(Source { session, own: false }, seen, records, out);
+        if order_ids.is_empty() && !confirms {
             return;
         }
-        out.push(Effect::Seen { session, order_ids, complete: false });
+        if !order_ids.is_empty() {
+            out.push(Effect::Seen { session, order_ids, complete: false });
+        }
         self.report_vague(out);
         for key in self.open_keys() {
             self.resolve(&key, out);
         }
     }
 
-    /// Takes in records and returns the identifiers that are new.
+    /// Takes in records; returns the identifiers that are new, and whether an acknowledged order is shown for the first
+    /// time.
     fn take_records(
         &mut self,
         source: Source,
         seen: LogicalTime,
         records: Vec<OrderRecord>,
         out: &mut Vec<Effect>,
-    ) -> Vec<Arc<str>> {
+    ) -> (Vec<Arc<str>>, bool) {
         if self.may_list_yesterdays() {
             self.listed.yesterday.list(&records);
         }
@@ -255,21 +258,24 @@ impl OrderProtocol {
             .map(|intent| (intent.key(), intent.order().qty()))
             .collect();
         let tag_news = self.tag_news(source, &records);
-        let News { seen, owned } = self.listed.list(source, seen, records, |key, record| match key {
-            Some(key) if is_known(key) && record.qty.is_some_and(|qty| wanted.contains(&(key, qty))) => {
-                Relevance::Ours
-            }
-            Some(key) if is_known(key) => Relevance::Near,
-            // No other orders of ours show a spelling of this instrument.
-            Some(key) if mode == AccountMode::Exclusive && !is_known(&key.opposite()) => Relevance::Strange,
-            None if keys.iter().any(|(_, key)| key.may_be_listed()) => Relevance::Near,
-            _ => Relevance::No,
-        });
+        let News { seen, owned, confirms } =
+            self.listed.list(source, seen, records, |key, record| match key {
+                Some(key) if is_known(key) && record.qty.is_some_and(|qty| wanted.contains(&(key, qty))) => {
+                    Relevance::Ours
+                }
+                Some(key) if is_known(key) => Relevance::Near,
+                // No other orders of ours show a spelling of this instrument.
+                Some(key) if mode == AccountMode::Exclusive && !is_known(&key.opposite()) => {
+                    Relevance::Strange
+                }
+                None if keys.iter().any(|(_, key)| key.may_be_listed()) => Relevance::Near,
+                _ => Relevance::No,
+            });
         for (owner, record) in owned {
             self.calibrate(owner, &record, source, out);
         }
         self.take_tag_news(source, tag_news, out);
-        seen
+        (seen, confirms)
     }
 
     /// Decides whether an order that the list lacks counts as missing; returns true if so.

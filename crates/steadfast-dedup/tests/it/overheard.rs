@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use tower::ServiceExt;
 
 use crate::{
-    gateway::{Body, ReadReply, gw504, read},
+    gateway::{Body, ReadReply, ack, gw504, read},
     policies::unresolved,
     rig::{ORDER, Rig, Told},
 };
@@ -22,6 +22,11 @@ fn own_list(query: &str) -> http::Request<Body> {
     http::Request::get(format!("https://gateway.example/v2/api/oms/orders{query}"))
         .body(Body::default())
         .unwrap()
+}
+
+async fn read_own_list(rig: &Rig) {
+    let response = rig.service.clone().oneshot(own_list("")).await.unwrap();
+    response.into_body().collect().await.unwrap();
 }
 
 /// Returns a rig with a placed order in doubt that none of our reads can find.
@@ -81,4 +86,28 @@ async fn a_list_beyond_the_memory_cap_passes_and_is_not_looked_at() {
     assert!(!call.is_finished());
     assert_eq!(call.await.unwrap(), unresolved("unverifiable", &[]));
     assert_eq!(rig.gateway.posts(), 1);
+}
+
+/// Regression: an order that was held back until an acknowledged one is listed was never reported where the list that
+/// showed it was a caller's: all identifiers in that list were known, so it was not looked at.
+#[tokio::test(start_paused = true)]
+async fn an_order_held_back_is_reported_once_a_callers_list_shows_the_acknowledged_one() {
+    let ms = Duration::from_millis;
+    let rig = Rig::new();
+    rig.gateway.will([gw504().placed(), ack().placed_after(ms(300)).answered_after(ms(500))]);
+    let lost = rig.start("a", ORDER);
+    sleep(ms(50)).await;
+    rig.gateway.foreign(ORDER, |_| {});
+    let acknowledged = rig.start("b", ORDER);
+    sleep(ms(100)).await;
+    // It shows the lost order and the stranger's. Either may be the second one's, whose answer is awaited.
+    read_own_list(&rig).await;
+    assert_eq!(acknowledged.await.unwrap(), Told::Placed("o3".into()));
+    assert_eq!(lost.await.unwrap(), Told::Recovered("o1".into()));
+    assert_eq!(rig.flagged(), [""; 0], "it may be the acknowledged one, whose identifier is not listed yet");
+    let reads = rig.gateway.gets();
+    read_own_list(&rig).await;
+    assert_eq!(rig.flagged(), ["o2"]);
+    assert_eq!(rig.gateway.gets(), reads + 1, "the caller's");
+    rig.check();
 }

@@ -20,6 +20,8 @@ pub(crate) struct News {
     pub(crate) seen: Vec<Arc<str>>,
     /// Acknowledged orders whose record is seen for the first time.
     pub(crate) owned: Vec<(IntentNo, OrderRecord)>,
+    /// True if an acknowledged order is seen for the first time.
+    pub(crate) confirms: bool,
 }
 
 impl ListedOrders {
@@ -56,6 +58,7 @@ impl ListedOrders {
             let is_first = entry.show_record(&record);
             if let Some(acknowledged) = entry.acknowledged() {
                 self.awaited.show(&order_id, acknowledged, source, is_first);
+                news.confirms |= is_first;
             }
             self.lists.note_status(&record);
             match entry.owner() {
