@@ -39,6 +39,7 @@ pub(crate) mod key;
 pub(crate) mod keys;
 pub(crate) mod last_look;
 pub(crate) mod late;
+pub(crate) mod late_owner;
 pub(crate) mod listed_orders;
 pub(crate) mod manual;
 pub(crate) mod matcher;

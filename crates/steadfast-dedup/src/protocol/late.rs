@@ -1,12 +1,9 @@
 //! Reports orders that appear too late, or that are too many.
 
 use std::{
-    cmp::Reverse,
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
-
-use steadfast_spec::{OrderRecord, OrderRequest};
 
 use crate::{
     numbers::{IntentNo, LogicalTime, Session},
@@ -104,72 +101,14 @@ impl OrderProtocol {
         }
     }
 
-    /// Returns the decided intent that an order belongs to, if no waiting intent can claim it.
-    pub(crate) fn owner_too_late(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
-        // It may have its owner already, under another spelling of its identifier or from the day before.
-        if self.listed.is_ambiguous(&fresh.order_id) {
-            return None;
-        }
-        let is_decided =
-            |number: &IntentNo| self.intents.get(number).is_some_and(|it| it.finding().is_some());
-        let by_tag = || self.owner_by_tag(fresh).filter(is_decided);
-        let waiting = || self.live_of(key).filter(|(_, intent)| intent.could_own(fresh.first_seen));
-        if waiting().next().is_none() {
-            return by_tag().or_else(|| self.late_owner(key, fresh));
-        }
-        // No waiting intent equals it, but one with a send taken for dead or refused does.
-        let asked = waiting().any(|(_, intent)| matcher::strict(&fresh.record, intent.order()));
-        if asked {
-            return None;
-        }
-        by_tag().or_else(|| self.dead_owner(key, fresh)).or_else(|| self.refused_owner(key, fresh))
-    }
-
-    /// Returns the decided intent that most likely owns an order: those without an order first, and of those the last.
-    ///
-    /// Each of them may own a later order as well, but only the earlier ones may own one that was listed before.
-    pub(crate) fn late_owner(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
-        let eligible = self.finished_of(key).filter(|(number, intent)| {
-            (intent.day() == self.time.day() || self.may_be_overnight(*number, intent, fresh))
-                && !intent.is_ruled_out(&fresh.order_id)
-                && intent.could_own(fresh.first_seen)
-                && matcher::strict(&fresh.record, intent.order())
-                && !self.is_strangers_by_tag(intent, fresh)
-        });
-        let likeliest =
-            eligible.min_by_key(|(number, intent)| (likely_owner(intent, fresh), Reverse(*number)));
-        likeliest.map(|(number, _)| number).or_else(|| self.absent_owner(key, fresh, matcher::loose))
-    }
-
-    /// Returns the intent reported absent that a listed order may belong to.
-    ///
-    /// Only in an exclusive account, where no stranger places similar orders.
-    fn absent_owner(
-        &self,
-        key: &Key,
-        fresh: &Fresh,
-        is_like: fn(&OrderRecord, &OrderRequest) -> bool,
-    ) -> Option<IntentNo> {
-        if self.settings.account_mode != AccountMode::Exclusive {
-            return None;
-        }
-        let mut absent = self.finished_of(key).filter(|(_, intent)| {
-            intent.day() == self.time.day()
-                && intent.was_told_absent()
-                && !intent.was_told_of(&fresh.order_id)
-                && intent.could_own(fresh.first_seen)
-                && is_like(&fresh.record, intent.order())
-        });
-        absent.next().map(|(number, _)| number)
-    }
-
     /// Reports refused or absent orders that are listed under identifiers which answers gave to other intents.
     pub(crate) fn report_disputed(&mut self, out: &mut Vec<Effect>) {
         let owned = |fresh: &Fresh| {
             let key = Key::of_record(&fresh.record)?;
-            let owner = self
-                .refused_owner(&key, fresh)
-                .or_else(|| self.absent_owner(&key, fresh, matcher::strict))?;
+            let absent = || self.absent_owner(&key, fresh, matcher::strict);
+            // It is more likely an order in doubt, whose caller is told of it.
+            let absent = || absent().filter(|_| !self.is_wanted(&key, fresh));
+            let owner = self.refused_owner(&key, fresh).or_else(absent)?;
             Some((owner, fresh.order_id.clone()))
         };
         let owned: Vec<_> = self.listed.disputed.unreported().filter_map(owned).collect();
@@ -230,9 +169,12 @@ impl OrderProtocol {
         let refused = intent.was_told_not_placed();
         // It still bars waiting intents that are like it: most refusals are true, and orders get changed.
         let wanted = refused && self.live_of(key).any(|(_, intent)| intent.could_own(fresh.first_seen));
-        // An order that is listed today may have been listed yesterday.
-        let certain = !wanted && intent.day() == self.time.day() && self.is_certainly(intent, fresh);
         let tagged = self.owner_by_tag(fresh) == Some(number);
+        // An order that is listed today may have been listed yesterday.
+        let certain = !wanted
+            && intent.day() == self.time.day()
+            && self.is_certainly(intent, fresh)
+            && (tagged || !self.has_another_candidate(intent, fresh));
         let Some(intent) = self.intents.get_mut(&number) else { return };
         let (name, kept) = (intent.name().cloned(), intent.order_id().map(Arc::clone));
         let order_id = fresh.order_id.to_string();
@@ -282,18 +224,4 @@ impl OrderProtocol {
             (Some(_), 0, _) => {}
         }
     }
-}
-
-/// Ranks how likely a decided intent owns a listed order; the lowest is the likeliest.
-///
-/// Intents that ended in doubt or refused come before those with an order, but not for an order that was already
-/// their candidate. A send taken for dead comes before a rejection.
-fn likely_owner(intent: &Intent, fresh: &Fresh) -> (u8, bool, bool) {
-    let group = match intent.finding() {
-        Some(Finding::Rejected) => 2,
-        _ if intent.order_id().is_none() => 0,
-        _ if intent.resends() > 0 => 1,
-        _ => 3,
-    };
-    (group, intent.was_told_of(&fresh.order_id), intent.finding() == Some(&Finding::Refused))
 }

@@ -43,6 +43,39 @@ async fn a_tainted_key_lets_orders_flow_and_infers_nothing() {
     rig.audit();
 }
 
+/// Returns the orders that appeared late, and the number of the order that each was reported for.
+fn late(rig: &Rig) -> Vec<(u64, String)> {
+    let told = rig.events().into_iter().filter_map(|event| match event {
+        OrderEvent::LateDuplicate { intent, order_id, .. } => Some((intent.0, order_id)),
+        _ => None,
+    });
+    told.collect()
+}
+
+/// Regression: the late order was taken for its own, and the candidate that its caller was told of for one too many.
+#[tokio::test(start_paused = true)]
+async fn a_late_order_beside_an_equal_candidate_settles_nothing() {
+    let (rig, _) = tainted().await;
+    rig.gateway.will([gw504().placed()]);
+    assert_eq!(rig.place("b", ORDER).await, unresolved("tainted", &["o2"]));
+    rig.gateway.foreign(ORDER, |_| {});
+    sleep(s(90)).await;
+    assert_eq!(late(&rig), [(1, "o3".to_owned())]);
+    assert_eq!(rig.flagged(), ["o3"], "the caller knows of o2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_order_goes_first_to_an_order_without_a_candidate() {
+    let (rig, _) = tainted().await;
+    rig.gateway.will([gw504(), gw504().placed()]);
+    assert_eq!(rig.place("b", ORDER).await, unresolved("not_observed", &[]));
+    assert_eq!(rig.place("c", ORDER).await, unresolved("tainted", &["o2"]));
+    rig.gateway.foreign(ORDER, |_| {});
+    sleep(s(90)).await;
+    assert_eq!(late(&rig), [(1, "o3".to_owned())]);
+    assert_eq!(rig.flagged(), ["o3"]);
+}
+
 /// Regression: it went to the first of them, whose own order was listed before it, and after a restart the caller of the
 /// last one was told that it is not there.
 #[tokio::test(start_paused = true)]
