@@ -264,6 +264,13 @@ impl<'a> History<'a> {
         Some((first, record))
     }
 
+    /// Returns what lists of the day have shown of an order up to a position: it may have been changed meanwhile.
+    pub(crate) fn shown(&self, order_id: &str, by: usize) -> impl Iterator<Item = &OrderRecord> {
+        let today = self.day_of(by)..=by;
+        let reads = self.reads.iter().filter(move |read| today.contains(&read.ended));
+        reads.flat_map(|read| read.list.iter().flatten()).filter(move |record| record.order_id == order_id)
+    }
+
     /// Returns every order that was ever listed or named.
     pub(crate) fn known(&self) -> impl Iterator<Item = &String> {
         self.seen.keys()

@@ -90,7 +90,7 @@ pub(crate) fn i07_a_claim_is_strict_oldest_and_undisputed(run: &Run) -> Result<(
             if seen > sent && history.is_its_by_tag(*intent, record, at) {
                 continue;
             }
-            if !is_same(record, order) {
+            if !history.shown(order_id, at).any(|record| is_same(record, order)) {
                 return Err(format!("{order_id} is not what {intent:?} asked for"));
             }
             if seen <= sent {
