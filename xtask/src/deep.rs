@@ -135,7 +135,7 @@ mod tests {
         let sampled: Vec<_> = all(Extent::Full).zip(all(Extent::Sample)).collect();
         assert!(sampled.iter().all(|(full, sample)| full.key == sample.key && full.pace == sample.pace));
         let keys = sampled.iter().filter(|(full, sample)| full.what != sample.what).map(|(full, _)| full.key);
-        assert_eq!(keys.collect::<Vec<_>>(), ["planted", "model", "properties", "axes"]);
+        assert_eq!(keys.collect::<Vec<_>>(), ["planted", "model", "properties"]);
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub(super) const TABLE: &[Deep] = &[
         "lib",
         "model:: --skip answers_that_forbid_a_resend --skip refusals_and_a_foreign_twin_change_nothing",
     )),
-    Deep::new("properties", "long property tests", 20, Properties("10000")).sampled(Properties("2000")),
+    Deep::new("properties", "long property tests", 20, Properties("10000")).sampled(Properties("3000")),
     Deep::new("identical", "ten thousand orders alike", 20, Tests("steadfast-dedup", "it", "k6_")),
     Deep::new("images", "crash images of the journal", 15, Tests("steadfast-dedup", "journal", "")),
     Deep::new("storms", "storms of faults", 15, Tests("steadfast", "it", "storm::")),
@@ -89,11 +89,7 @@ pub(super) const TABLE: &[Deep] = &[
             "orders --axes intermediaries,placed-refusals,stray-answers,orphans,wall-clock,suspend,quotas,cached-lists,repeats \
              --seeds 0..16000 --floor 16000,300000 --rivals-every 0",
         ),
-    )
-    .sampled(Simulation(
-        "orders --axes intermediaries,placed-refusals,stray-answers,orphans,wall-clock,suspend,quotas,cached-lists,repeats \
-         --seeds 0..12000 --floor 12000,225000 --rivals-every 0",
-    )),
+    ),
     // Strangers trade in the account, too, in half of the seeds.
     Deep::new(
         "tags",
