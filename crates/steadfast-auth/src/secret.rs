@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::HeaderValue;
 use secrecy::{ExposeSecret, SecretString};
 
-pub use self::quoted::{holds_start_of_secret, secret_places};
+pub use self::quoted::{secret_places, shows_secret};
 
 /// The app's API key (§5).
 ///

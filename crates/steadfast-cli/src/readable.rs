@@ -13,7 +13,7 @@ use std::{
 
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
-use steadfast::auth::{TokenSource, holds_start_of_secret, secret_places};
+use steadfast::auth::{TokenSource, secret_places, shows_secret};
 use steadfast_spec::is_obeyed;
 
 /// Replaces a secret.
@@ -73,12 +73,12 @@ fn may_be_a_word(text: &str) -> bool {
     text.chars().all(|c| c.is_ascii_alphabetic() || c.is_whitespace()) && letters.count() < LONG
 }
 
-/// Returns the service's name for an order, readable. It is masked if it holds the beginning of a secret. By chance it may
-/// share another piece with one, such as a date, and the user needs it to cancel the order: from then on it is shown in
+/// Returns the service's name for an order, readable. It is masked if it shows a secret. By chance it may share a short
+/// piece with one, such as a date, and the user needs it to cancel the order: from then on it is shown in
 /// every other text as well.
 pub(crate) fn identifier(text: &str) -> Cow<'_, str> {
     let secrets = secrets();
-    if secrets.iter().any(|secret| holds_start_of_secret(text, secret)) {
+    if secrets.iter().any(|secret| shows_secret(text, secret)) {
         return MASK.into();
     }
     if !secret_places(text, &secrets).is_empty() {
@@ -144,7 +144,7 @@ fn without_secrets(text: Cow<'_, str>, words: Words) -> Cow<'_, str> {
     }
     let known = IDENTIFIERS.lock();
     // A secret may have become known since.
-    let shown = known.iter().filter(|id| !secrets.iter().any(|secret| holds_start_of_secret(id, secret)));
+    let shown = known.iter().filter(|id| !secrets.iter().any(|secret| shows_secret(id, secret)));
     let shown: Vec<_> = shown
         .flat_map(|id| text.match_indices(id.as_str()))
         .filter(|(at, id)| {

@@ -9,6 +9,8 @@ use super::spelled::{Spelled, spelled};
 
 /// This many consecutive characters of a secret identify it, even if the rest is cut off.
 const PIECE: usize = 8;
+/// From this many characters on, no two texts have a piece in common by chance.
+const LONG_PIECE: usize = 12;
 
 /// Returns the places of `text` that show one of the secrets, in no order.
 ///
@@ -44,16 +46,30 @@ pub fn secret_places(text: &str, secrets: &[SecretString]) -> Vec<Range<usize>> 
     places
 }
 
-/// True if a text holds the beginning of a secret: eight characters of it or more, in any case and with blanks in them;
-/// twelve, if they are digits, because an identifier may begin with the same date by chance.
+/// True if a text that stands for something else, such as an order's identifier, shows so much of a secret that this is
+/// no chance, as it is or percent-, base64- or hex-encoded, in any case and with blanks in it.
 ///
-/// A piece from the middle, and a secret that is spelled backwards, are not found.
+/// That is its beginning, eight characters or more, or any twelve of its characters. Digits alone must be twelve and
+/// sixteen, because an identifier may hold the same date. A shorter piece from the middle, and a secret that is spelled
+/// backwards, are not found; one that is shorter itself is if it is all of the text.
 #[must_use]
-pub fn holds_start_of_secret(text: &str, secret: &SecretString) -> bool {
-    let (secret, text) = (Plain::of(secret.expose_secret()).bytes, Plain::of(text).bytes);
-    let is_date = secret.iter().take(PIECE).all(u8::is_ascii_digit);
-    let length = if is_date { secret.len().min(PIECE + PIECE / 2) } else { PIECE };
-    secret.len() >= PIECE && text.windows(length).any(|window| window == &secret[..length])
+pub fn shows_secret(text: &str, secret: &SecretString) -> bool {
+    let secret = Plain::of(secret.expose_secret()).bytes;
+    let plain = Plain::of(text).bytes;
+    if secret.len() < PIECE {
+        return secret.len() > PIECE / 2 && plain == secret;
+    }
+    let is_digits = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_digit);
+    let length = if is_digits(&secret[..PIECE]) { secret.len().min(LONG_PIECE) } else { PIECE };
+    let pieces = secret.windows(LONG_PIECE).filter(|piece| !is_digits(piece));
+    let telling: HashSet<&[u8]> =
+        pieces.chain(secret.windows(2 * PIECE)).chain([&secret[..length]]).collect();
+    let shows = |bytes: &[u8]| {
+        [length, LONG_PIECE, 2 * PIECE]
+            .into_iter()
+            .any(|length| bytes.windows(length).any(|piece| telling.contains(piece)))
+    };
+    shows(&plain) || spelled(text).iter().any(|spelled| shows(&without_blanks(&spelled.bytes)))
 }
 
 /// A text as secrets are compared with it: in lower case, without blanks and without characters that are not seen.
@@ -155,19 +171,31 @@ mod tests {
     }
 
     #[test]
-    fn an_identifier_that_shares_a_piece_with_a_secret_does_not_begin_as_it_does() {
+    fn an_identifier_shares_a_short_piece_with_a_secret_and_no_more() {
         let secret = "a-secret-of-some-length".into();
-        assert!(!holds_start_of_secret("of-some-7", &secret));
-        assert!(!holds_start_of_secret("a-secre7", &secret));
+        assert!(!shows_secret("of-some-7", &secret));
+        assert!(!shows_secret("a-secre7", &secret));
         for start in ["a-secret7", "1A-secret-of-some-length", "x A-SEC ret-of"] {
-            assert!(holds_start_of_secret(start, &secret), "{start}");
+            assert!(shows_secret(start, &secret), "{start}");
         }
         let backwards: String = "a-secret-of-some-length".chars().rev().collect();
-        assert!(!holds_start_of_secret(&backwards, &secret), "it is not looked for");
-        assert!(!holds_start_of_secret("pin7", &"pin7".into()));
+        assert!(!shows_secret(&backwards, &secret), "it is not looked for");
+        assert!(!shows_secret("pin7", &"pin7".into()));
+        for cut in [
+            "ecret-of-some-length",
+            "26-of-some-lengt",
+            "%61-secret",
+            "612d7365637265742d6f66",
+            "YS1zZWNyZXQtb2Y=",
+        ] {
+            assert!(shows_secret(cut, &secret), "{cut}");
+        }
+        assert!(shows_secret("pin77", &"PIN77".into()) && !shows_secret("1pin77", &"pin77".into()));
+        let counted = "a-9-202611260001-and-more".into();
+        assert!(!shows_secret("2026112600017", &counted), "the same date and number by chance");
         let dated = "20261126-and-more".into();
-        assert!(!holds_start_of_secret("2026112600017", &dated));
-        assert!(holds_start_of_secret("20261126-and7", &dated));
-        assert!(holds_start_of_secret("20261126", &"20261126".into()));
+        assert!(!shows_secret("2026112600017", &dated));
+        assert!(shows_secret("20261126-and7", &dated));
+        assert!(shows_secret("20261126", &"20261126".into()));
     }
 }

@@ -141,19 +141,31 @@ async fn x01_a_password_that_is_an_ordinary_word_stays_in_our_own_words_alone() 
 /// Regression: 16 of the 20 characters of a token were printed, because a service gave them as an order's identifier.
 #[tokio::test]
 async fn x01_an_identifier_that_begins_as_a_secret_is_masked() {
-    let backwards: String = TOKEN.chars().rev().collect();
+    // All of it would be a piece of the key.
+    let backwards: String = TOKEN[..13].chars().rev().collect();
     let (begun, piece) = (TOKEN[..16].to_owned(), format!("26{}", &TOKEN[8..16]));
-    let ids = [begun.clone(), format!("1{}", &KEY[..8]), piece.clone(), backwards.clone()];
+    // Regression: without its first character, or percent-encoded, all of the rest was printed.
+    let (cut, percent) = (TOKEN[1..].to_owned(), TOKEN.replace('t', "%74").replace('-', "%2D"));
+    let base64 = data_encoding::BASE64URL_NOPAD.encode(TOKEN.as_bytes());
+    let ids = [
+        begun.clone(),
+        format!("1{}", &KEY[..8]),
+        piece.clone(),
+        backwards.clone(),
+        cut.clone(),
+        percent.clone(),
+        base64.clone(),
+    ];
     let gateway = OwnGateway::serve(move |number| placed(&ids[number], "Order placed")).await;
-    let file = orders(4);
+    let file = orders(7);
     let args = ["replay", file.path(), "--yes", "--in-order"];
     let (stdout, stderr) = said(&gateway.command(&args).output().await.unwrap());
-    assert_eq!(stdout.matches(",placed,***,,Order placed\n").count(), 2, "{stdout}{stderr}");
+    assert_eq!(stdout.matches(",placed,***,,Order placed\n").count(), 5, "{stdout}{stderr}");
     // A piece of eight characters may be there by chance, and backwards nothing is looked for.
     for shown in [&piece, &backwards] {
         assert!(stdout.contains(&format!(",placed,{shown},,Order placed\n")), "{stdout}{stderr}");
     }
-    for hidden in [&TOKEN[..8], &KEY[..8]] {
+    for hidden in [&TOKEN[..8], &KEY[..8], &cut[..12], &percent, &base64] {
         assert!(!stdout.contains(hidden) && !stderr.contains(hidden), "{stdout}{stderr}");
     }
 }
