@@ -13,10 +13,20 @@ use crate::{
 /// How long a list may take. A service that does not answer is not the token's fault.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Reads the order list once. If the token is refused for good, it says so with what was `not_done`, and what is to be
+/// How long after its first refusal a token is tried once more: one 401 may be a mistake of the service, or come from a
+/// part of it that does not know a new token yet.
+const UNTIL_KNOWN: Duration = Duration::from_millis(2_100);
+
+/// Reads the order list once, and a second time after a 401. If the token is refused for good, it says so with what was `not_done`, and what is to be
 /// run `again` after the login.
 pub(crate) async fn refuse_dead_token(client: &Client, not_done: &str, again: &str) -> Result<(), Failed> {
-    let Err(error) = client.with_deadline(DeadlineLayer::new(PATIENCE)).orders().await else { return Ok(()) };
+    let hurried = client.with_deadline(DeadlineLayer::new(PATIENCE));
+    let mut list = hurried.orders().await;
+    if list.as_ref().is_err_and(|error| Hindrance::of(error) == Hindrance::Login) {
+        tokio::time::sleep(UNTIL_KNOWN).await;
+        list = hurried.orders().await;
+    }
+    let Err(error) = list else { return Ok(()) };
     let why = Hindrance::of(&error);
     if !why.is_for_good() {
         return Ok(());

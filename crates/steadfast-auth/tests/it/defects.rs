@@ -294,9 +294,13 @@ async fn t12_five_reasons_for_having_no_token_are_five_errors() {
 
     // A given token that the service does not know.
     bench.source = TokenSource::fixed(api_key(), "foreign").unwrap();
-    let response = bench.get().await.unwrap();
-    assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
-    assert_eq!(response.extensions().get::<Unrenewed>().unwrap().0.kind(), AuthErrorKind::Rejected);
+    for _ in 0..2 {
+        let response = bench.get().await.unwrap();
+        assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+        assert_eq!(response.extensions().get::<Unrenewed>().unwrap().0.kind(), AuthErrorKind::Rejected);
+        // One 401 proves nothing of it.
+        tokio::time::advance(secs(2)).await;
+    }
     assert_eq!(kind(&bench.get().await.unwrap_err()), AuthErrorKind::Rejected);
 }
 

@@ -80,18 +80,17 @@ impl TokenState {
 
     /// ## Valid => (Valid | Suspect | Suspect, breaker open)
     ///
-    /// A token that is refused at first use may not be known everywhere yet. If it is refused again later, that is not
-    /// the reason, and no login would help, unless the token has worked elsewhere and was ended since.
+    /// A token that is refused at first use may not be known everywhere yet, and one 401 of a given one may be a mistake of
+    /// the service. If it is refused again later, that is not the reason, and no login would help, unless the token has worked elsewhere and was ended since.
     fn not_yet(&mut self, held: Held, resent: bool, now: Now) -> AfterRefusal {
-        // A given token is known everywhere, or nowhere: there is nothing to wait for.
-        let given = self.mode == Some(LoginMode::Once);
-        let first =
-            held.refused.unwrap_or(if given { now.elapsed.saturating_sub(PROPAGATION) } else { now.elapsed });
+        let first = held.refused.unwrap_or(now.elapsed);
         if let Some(held) = &mut self.held {
             held.refused = Some(first);
         }
         if now.elapsed < first + PROPAGATION {
-            return AfterRefusal::ResendAt(first + PROPAGATION);
+            // No copy is kept of a request with a given token. The next one tries it once more.
+            let given = self.mode == Some(LoginMode::Once);
+            return if given { AfterRefusal::Surface } else { AfterRefusal::ResendAt(first + PROPAGATION) };
         }
         if held.worked {
             return self.suspect(resent, now);

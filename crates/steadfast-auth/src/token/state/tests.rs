@@ -257,6 +257,24 @@ fn a_given_token_is_never_fetched_twice() {
     assert_eq!(state.sessions(), 0);
 }
 
+/// Regression: one stray 401 closed the source for half a minute, and the token was good.
+#[test]
+fn a_given_token_that_is_refused_once_is_tried_once_more() {
+    let mut state = unheld(LoginMode::Once);
+    assert_eq!(state.admit(at(0), true), Admission::Wait { start: true });
+    state.granted(0, None, false, at(0));
+    assert_eq!(state.refused(1, false, at(0)), AfterRefusal::Surface);
+    assert_eq!((state.admit(at(2_000), true), state.phase(at(2_000))), (Admission::Go, TokenPhase::Valid));
+    state.accepted(1);
+    assert_eq!((state.admit(at(2_000), true), state.phase(at(2_000))), (Admission::Go, TokenPhase::Valid));
+    let mut dead = unheld(LoginMode::Once);
+    dead.admit(at(0), true);
+    dead.granted(0, None, false, at(0));
+    dead.refused(1, false, at(0));
+    assert_eq!(dead.refused(1, false, at(2_000)), AfterRefusal::Surface);
+    assert_eq!(dead.phase(at(2_000)), TokenPhase::Suspect);
+}
+
 #[test]
 fn the_background_renews_in_the_last_minute_even_while_an_order_is_in_doubt() {
     let mut state = working();
