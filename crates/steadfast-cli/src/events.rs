@@ -10,7 +10,10 @@ use serde::{Deserialize, Serialize};
 use steadfast::dedup::OrderEvent;
 
 use self::repeats::MISSED;
-pub(crate) use self::{kept::Kept, repeats::ToldBefore};
+pub(crate) use self::{
+    kept::Kept,
+    repeats::{Heard, ToldBefore},
+};
 use crate::{
     clock::{seconds, wall},
     readable::{identifier, readable},
@@ -273,7 +276,7 @@ fn snake(kind: &str) -> String {
 impl Seen {
     /// Returns true if both say the same of the same order, whenever that was.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        Self { at: other.at, ..self.clone() } == *other
+        Self { at: other.at, other: other.other, ..self.clone() } == *other
     }
 
     /// Names the row, if the event has one, and says what happened.

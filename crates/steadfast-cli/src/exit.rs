@@ -6,7 +6,7 @@ use crate::readable::Readable;
 pub(crate) const CODES: &str = "\
 Exit codes:
   0    done
-  1    error, or a row was bad or refused
+  1    error, or a row was bad, refused or rejected
   2    usage: the command line, a file or a setting cannot be used; nothing was sent
   3    login needed
   4    logins are latched, so that the account is not locked

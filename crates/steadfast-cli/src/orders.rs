@@ -9,7 +9,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use steadfast::dedup::{RecoveredOrder, ResendPolicy, Settings, journal::FileJournal};
+use steadfast::{
+    Client, Error, Operation,
+    dedup::{Recover, RecoveredOrder, ResendPolicy, Settings, journal::FileJournal},
+};
 use tokio::sync::broadcast::error::TryRecvError;
 
 use self::{
@@ -20,9 +23,10 @@ use crate::{
     account::{self, keep_refusal},
     client,
     dead_token::refuse_dead_token,
-    events::{Contradicted, Kept, Seen, Told},
+    events::{Contradicted, Heard, Kept, Seen, Told, ToldBefore},
     exit::{Failed, print_note},
     journal::{clearing, way_out, with_advice},
+    placement::means_rejected,
     sends::Sends,
     stdout,
 };
@@ -60,8 +64,8 @@ struct Unresolved {
 struct Events {
     #[command(flatten)]
     journal: Unresolved,
-    /// They have been looked at: `orders unresolved` and `orders verify` list them no more. They are kept in the journal's
-    /// file name with .events.seen behind it.
+    /// They have been looked at: no verb lists them any more, and a later run that meets the same ones again on this day
+    /// names them in passing and ends as without them. They are kept in the journal's file name with .events.seen behind it.
     #[arg(long)]
     clear: bool,
 }
@@ -181,15 +185,24 @@ async fn verify(args: Verify) -> Result<(), Failed> {
             recovered.len() - count
         ));
     }
-    if count > 0 {
-        let not_done = format!("orders in doubt, which were not looked for: {count}");
-        refuse_dead_token(&client, &not_done, "`steadfast orders verify`").await?;
+    let answered = steps.answered_today(&recovered);
+    if answered > 0 {
+        print_note(format_args!(
+            "orders that were answered today, of which a list must show those that were acknowledged: {answered}"
+        ));
     }
     let mut events = client.tracker().events();
-    let orders = client.recover().await.map_err(Failed::unavailable)?;
+    if count + answered > 0 {
+        let not_done = format!("orders in doubt, which were not looked for: {count}");
+        refuse_dead_token(&client, &not_done, "`steadfast orders verify`").await?;
+        look(&client).await.map_err(Failed::unavailable)?;
+    }
     client.shutdown().await;
+    // An answer that the last look has contradicted is in doubt, too.
+    let orders = client.recovered().map_err(Failed::error)?;
     keep_refusal(client.tokens()).await;
     let (kept, mut contradicted) = (Kept::beside(&journal), Contradicted::default());
+    let mut told_before = ToldBefore::beside(&journal);
     loop {
         let told = match events.try_recv() {
             Ok(event) => contradicted.tell(&event, |_| false),
@@ -197,6 +210,9 @@ async fn verify(args: Verify) -> Result<(), Failed> {
             Err(TryRecvError::Empty | TryRecvError::Closed) => break,
         };
         match told {
+            Told::Stands(seen) if told_before.hear(&seen) == Heard::Cleared => {
+                print_note(format_args!("looked at before, and cleared: {}", seen.sentence()));
+            }
             Told::Stands(seen) => kept
                 .keep(&seen)
                 .map_err(|error| Failed::error(format_args!("{}: {error}", kept.path().display())))?,
@@ -205,6 +221,14 @@ async fn verify(args: Verify) -> Result<(), Failed> {
         }
     }
     print(&orders, &standing(&kept)?, &steps, &journal, json)
+}
+
+/// Looks for the orders in doubt, if there are any. [`Client::recover`] alone would do nothing without one, and a last
+/// look reads no list then.
+async fn look(client: &Client) -> Result<(), Error> {
+    let mut request = client.request(&Operation::orders())?;
+    request.extensions_mut().insert(Recover);
+    client.raw(request).await.map(drop)
 }
 
 fn print(
@@ -224,7 +248,16 @@ fn print(
         print_note(way_out(journal));
     }
     let recovered = orders.len() - unknown - refused;
-    let refused = if refused > 0 { format!(" not executed {refused}") } else { String::new() };
-    print_note(format_args!("recovered {recovered} unresolved {unknown}{refused} events {}", events.len()));
-    if unknown + events.len() > 0 { Err(Failed::outcome_unknown()) } else { Ok(()) }
+    let rejected = rows.iter().filter(|row| row.listed.as_deref().is_some_and(means_rejected)).count();
+    let count = |what, count| if count > 0 { format!(" {what} {count}") } else { String::new() };
+    let (refused, among) = (count("not executed", refused), count("rejected", rejected));
+    print_note(format_args!(
+        "recovered {recovered}{among} unresolved {unknown}{refused} events {}",
+        events.len()
+    ));
+    match unknown + events.len() {
+        0 if rejected == 0 => Ok(()),
+        0 => Err(Failed::already_said()),
+        _ => Err(Failed::outcome_unknown()),
+    }
 }

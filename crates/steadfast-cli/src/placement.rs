@@ -8,7 +8,7 @@ use steadfast::{
     retry::AttemptTrail,
 };
 use steadfast_call::{Call, find_cause};
-use steadfast_spec::{Envelope, PlacedOrder};
+use steadfast_spec::{Envelope, OrderStatus, PlacedOrder};
 
 use crate::readable::{identifier, readable};
 
@@ -204,6 +204,11 @@ impl Placement {
             _ => None,
         }
     }
+}
+
+/// Returns true for the status of a rejected order, in whatever case. Here it says only what a person is told.
+pub(crate) fn means_rejected(status: &str) -> bool {
+    status.eq_ignore_ascii_case(OrderStatus::Rejected.as_str())
 }
 
 /// Returns the service's text about an order, which may quote the order's id.

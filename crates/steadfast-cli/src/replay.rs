@@ -35,7 +35,7 @@ pub(crate) use self::{
     result::{is_for_a_person, told},
 };
 use self::{
-    closing::{last_line, sum_up, tell_events_before, where_kept},
+    closing::{TOKEN_IS_GOOD, last_line, sum_up, tell_events_before, where_kept},
     output::{Output, finish},
     ready::{Ready, prepare},
     run::{Replay, Stop},
@@ -87,13 +87,16 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
         events: EventCounts::default(),
         events_before,
         contradicted: Contradicted::default(),
-        told_before: ToldBefore::default(),
+        told_before: journal.as_deref().map(ToldBefore::beside).unwrap_or_default(),
         kept: journal.as_deref().map(Kept::beside),
         unwritten: None,
         bar: bar(args),
         open: BTreeMap::new(),
         most: if args.in_order { 1 } else { run::IN_FLIGHT },
         stop: Stop::Nobody,
+        answered: None,
+        turned_away: 0,
+        is_token_good: false,
         ended_by: None,
     };
     replay.place(rows, &again, signals).await;
@@ -118,8 +121,11 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
         };
         print_line(serde_json::to_string(&output).map_err(Failed::error)?);
     }
-    let Replay { results, unwritten, stop, ended_by, leftovers, events_before, .. } = replay;
+    let Replay { results, unwritten, stop, ended_by, leftovers, events_before, is_token_good, .. } = replay;
     let hindrance = results.hindrances.first().copied();
+    // A service that refuses a good token is not available.
+    let is_stray = is_token_good && ended_by.is_none() && hindrance == Some(Hindrance::Login);
+    let hindrance = if is_stray { Some(Hindrance::Unavailable) } else { hindrance };
     // What it still holds is written now, so that its failure is told below and not a second time in the end.
     drop(results);
     let unwritten = unwritten.or(unput).or(stdout::take_failure());
@@ -131,6 +137,9 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
         print_note(format_args!("steadfast: results cannot be written: {error}; {kept}"));
     }
     sum_up(&counts, &events, (stop, ended_by), journal.as_deref());
+    if is_stray {
+        print_note(TOKEN_IS_GOOD);
+    }
     tell_events_before(&events_before);
     if let Some(journal) = journal.as_deref().filter(|_| events.sum() + events_before.len() > 0) {
         print_note(clearing(journal));
@@ -167,7 +176,7 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
         Some(Hindrance::Unavailable) => Err(Failed::unavailable("")),
         Some(Hindrance::RateLimited) => Err(Failed::rate_limited("")),
         Some(_) => Err(Failed::already_said()),
-        None if counts.refused + counts.bad > 0 => Err(Failed::already_said()),
+        None if counts.refused + counts.rejected + counts.bad > 0 => Err(Failed::already_said()),
         None => Ok(()),
     }
 }

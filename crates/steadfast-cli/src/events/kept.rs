@@ -2,7 +2,10 @@ use std::{
     fs::{File, OpenOptions},
     io::{self, BufRead, BufReader, Write},
     path::{Path, PathBuf},
+    time::{Duration, UNIX_EPOCH},
 };
+
+use steadfast::dedup::Settings;
 
 use super::{Seen, repeats::once_each};
 use crate::readable::identifier;
@@ -57,6 +60,20 @@ impl Kept {
             std::fs::remove_file(&self.0)?;
         }
         Ok(events)
+    }
+
+    /// Returns the events that were cleared on this trading day. On another day the same row and identifier may stand for
+    /// another order. What cannot be read is told again.
+    pub(crate) fn cleared(&self, days: &Settings) -> Vec<Seen> {
+        let is_of_today =
+            |seen: &Seen| days.day_of(UNIX_EPOCH + Duration::from_secs(seen.at)) == days.today();
+        let cleared = Self(with_ending(&self.0, ".seen"));
+        if !cleared.0.is_file() {
+            return Vec::new();
+        }
+        let text = std::fs::read_to_string(&cleared.0).unwrap_or_default();
+        let events = text.lines().filter_map(|line| serde_json::from_str(line).ok()).filter(is_of_today);
+        events.collect()
     }
 
     /// Returns the stored events, each once: every run tells of those that still hold. A last line cut by a crash is left
@@ -138,5 +155,20 @@ mod tests {
         let mut file = OpenOptions::new().append(true).open(kept.path()).unwrap();
         file.write_all(b"{\"at\":").unwrap();
         assert_eq!(kept.read().unwrap(), [seen.clone(), seen]);
+    }
+
+    #[test]
+    fn c03_what_was_cleared_on_an_earlier_day_is_told_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = folder.path().join("j");
+        let (kept, days) = (Kept::beside(&journal), Settings::default());
+        let Told::Stands(now) = Told::missed(1) else { panic!("it stands") };
+        let yesterday = crate::events::Seen { at: now.at - 86_400, ..now.clone() };
+        assert!(kept.cleared(&days).is_empty());
+        for seen in [&yesterday, &now] {
+            kept.keep(seen).unwrap();
+        }
+        kept.clear(&journal).unwrap();
+        assert_eq!(kept.cleared(&days), [now]);
     }
 }

@@ -1,8 +1,10 @@
 //! Events that were told before.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::Path};
 
-use super::Seen;
+use steadfast::dedup::Settings;
+
+use super::{Kept, Seen};
 
 /// The kinds of events that say that a row is in doubt.
 const DOUBTS: [&str; 3] = ["conflict", "ack_not_listed", "refusal_unconfirmed"];
@@ -10,22 +12,46 @@ const DOUBTS: [&str; 3] = ["conflict", "ack_not_listed", "refusal_unconfirmed"];
 /// The event of events that were lost. It never repeats another one.
 pub(super) const MISSED: &str = "missed";
 
-/// The events that a run has told.
+/// The events that a run has told, and those that a person has looked at before.
 #[derive(Debug, Default)]
-pub(crate) struct ToldBefore(Vec<Seen>);
+pub(crate) struct ToldBefore {
+    told: Vec<Seen>,
+    cleared: Vec<Seen>,
+}
+
+/// Whether an event is news.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    New,
+    /// This run has told it.
+    Told,
+    /// A person has looked at it after an earlier run, and cleared it.
+    Cleared,
+}
 
 impl ToldBefore {
-    /// Returns true if the event was told, and none of another kind about its order since. It counts as told from now on.
-    pub(crate) fn is_repeat(&mut self, seen: &Seen) -> bool {
+    /// Nothing is told yet; these were cleared.
+    pub(crate) fn after(cleared: Vec<Seen>) -> Self {
+        Self { told: Vec::new(), cleared }
+    }
+
+    /// Nothing is told yet; what was cleared stands beside the journal.
+    pub(crate) fn beside(journal: &Path) -> Self {
+        Self::after(Kept::beside(journal).cleared(&Settings::default()))
+    }
+
+    /// Returns whether the event is news: it is told if none of another kind about its order came since. It counts as
+    /// told from now on.
+    pub(crate) fn hear(&mut self, seen: &Seen) -> Heard {
+        let is_same = |told: &Seen| told.event != MISSED && told.is_same(seen);
         let of_order =
-            self.0.iter().rev().filter(|told| told.intent == seen.intent && told.name == seen.name);
-        let is_repeat = of_order
-            .take_while(|told| told.event == seen.event)
-            .any(|told| told.event != MISSED && told.is_same(seen));
-        if !is_repeat {
-            self.0.push(seen.clone());
+            self.told.iter().rev().filter(|told| told.intent == seen.intent && told.name == seen.name);
+        if of_order.take_while(|told| told.event == seen.event).any(is_same) {
+            return Heard::Told;
         }
-        is_repeat
+        self.told.push(seen.clone());
+        // Each run tells the events of an order in their old sequence again, so what came between does not count.
+        if self.cleared.iter().any(is_same) { Heard::Cleared } else { Heard::New }
     }
 }
 
@@ -84,10 +110,21 @@ mod tests {
     #[test]
     fn a_run_tells_of_an_order_again_only_if_something_else_came_between() {
         let mut told = ToldBefore::default();
-        let mut is_repeat = |event: &str, id: &str| told.is_repeat(&seen(event, id, 1));
+        let mut is_repeat = |event: &str, id: &str| told.hear(&seen(event, id, 1)) == Heard::Told;
         assert!(!is_repeat("excess", "7") && !is_repeat("excess", "6") && is_repeat("excess", "7"));
         assert!(!is_repeat("conflict", "8") && !is_repeat("corrected", "9") && is_repeat("corrected", "9"));
         assert!(!is_repeat("conflict", "8"), "the row is in doubt again");
         assert!(!is_repeat("missed", "1") && !is_repeat("missed", "1"));
+    }
+
+    #[test]
+    fn an_event_that_was_cleared_is_no_news_and_another_one_of_its_order_is() {
+        let cleared = [seen("conflict", "8", 1), seen("corrected", "9", 1), seen("missed", "1", 1)]
+            .map(|seen| Seen { other: false, ..seen });
+        let mut told = ToldBefore::after(cleared.to_vec());
+        let mut hear = |event: &str, id: &str| told.hear(&Seen { other: true, ..seen(event, id, 2) });
+        assert_eq!([hear("conflict", "8"), hear("conflict", "8")], [Heard::Cleared, Heard::Told]);
+        assert_eq!([hear("corrected", "9"), hear("corrected", "7")], [Heard::Cleared, Heard::New]);
+        assert_eq!([hear("excess", "8"), hear("missed", "1")], [Heard::New; 2]);
     }
 }

@@ -45,6 +45,14 @@ impl<'a> NextSteps<'a> {
         self.day_before(order).is_none()
     }
 
+    /// Returns how many orders of today are not among `open`, because they were answered or found.
+    pub(super) fn answered_today(&self, open: &[RecoveredOrder]) -> usize {
+        let is_open = |key: &(Account, IntentNo)| {
+            open.iter().any(|order| (&order.account, order.intent) == (&key.0, key.1))
+        };
+        self.days.iter().filter(|(key, day)| **day == self.today && !is_open(key)).count()
+    }
+
     fn day_before(&self, order: &RecoveredOrder) -> Option<TradingDay> {
         self.days.get(&(order.account.clone(), order.intent)).copied().filter(|day| *day < self.today)
     }

@@ -10,6 +10,10 @@ use crate::{
     placement::Hindrance,
 };
 
+/// Said if a run met a 401 and its last list was read with the same token.
+pub(super) const TOKEN_IS_GOOD: &str =
+    "the service has refused the token (401) and accepts it now: no login is needed; run again";
+
 /// Says what was sent and which files record it, in case results are lost.
 pub(super) fn where_kept(
     counts: &Counts,
@@ -47,6 +51,7 @@ pub(super) fn last_line(
     );
     for (word, count) in [
         ("unconfirmed", counts.unconfirmed),
+        ("rejected", counts.rejected),
         ("not looked for", counts.not_looked_for),
         ("not observed", counts.not_observed),
         ("not executed", counts.not_executed),
@@ -101,6 +106,10 @@ pub(super) fn sum_up(
     }
     for (what, count) in [
         ("bad rows, which are no orders", counts.bad),
+        (
+            "rejected, as the order list shows; to place one again, add a row for it at the end",
+            counts.rejected,
+        ),
         ("not observed", counts.not_observed),
         ("turned away by the service, not executed", counts.not_executed),
         ("not sent", counts.not_sent),

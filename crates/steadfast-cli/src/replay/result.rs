@@ -14,7 +14,7 @@ pub(crate) use self::{
     sheet::{COLUMNS, RowEnd},
 };
 use self::{
-    sentence::{found_out, way_out, with_candidates, with_said, word},
+    sentence::{found_out, is_rejected, way_out, with_candidates, with_said, word},
     sheet::{Record, Sheet},
 };
 use super::{name, row::BadRow};
@@ -58,11 +58,16 @@ struct ToldPlaced {
     before: bool,
     /// True if no list could be read that confirms it.
     unconfirmed: bool,
+    /// True if the order list shows it as rejected.
+    rejected: bool,
+    /// How that was found out.
+    resolution: &'static str,
 }
 
 impl ToldPlaced {
-    fn new(order_id: &str, before: bool) -> Self {
-        Self { order_id: order_id.to_owned(), before, unconfirmed: false }
+    fn new(order_id: &str, before: bool, resolution: &'static str) -> Self {
+        let (unconfirmed, rejected) = (false, false);
+        Self { order_id: order_id.to_owned(), before, unconfirmed, rejected, resolution }
     }
 }
 
@@ -89,13 +94,20 @@ impl<W: Write> Results<W> {
         let why: String;
         let record = match placement {
             Placement::Placed { order_id, msg, resolution } => {
-                self.counts.placed += 1;
-                self.counts.placed_before += usize::from(was_sent);
+                let rejected = resolution.as_ref().is_some_and(is_rejected);
+                if rejected {
+                    self.counts.rejected += 1;
+                } else {
+                    self.counts.placed += 1;
+                    self.counts.placed_before += usize::from(was_sent);
+                }
                 self.lines.insert(order_id.clone(), line);
-                self.placed.insert(line, ToldPlaced::new(order_id, was_sent));
                 why = resolution.as_ref().and_then(found_out).unwrap_or_else(|| msg.clone());
                 let resolution = resolution.as_ref().map_or("", word);
-                Record { status: "placed", order_id, resolution, msg: &why, ..row }
+                let told = ToldPlaced { rejected, ..ToldPlaced::new(order_id, was_sent, resolution) };
+                self.placed.insert(line, told);
+                let status = if rejected { "rejected" } else { "placed" };
+                Record { status, order_id, resolution, msg: &why, ..row }
             }
             Placement::Refused { msg } => {
                 self.counts.refused += 1;
@@ -139,6 +151,11 @@ impl<W: Write> Results<W> {
         matches!(self.not_placed.get(&line), Some(NotPlaced::NotSent(_)))
     }
 
+    /// Returns true if a row was reported as placed, and not as unconfirmed since.
+    pub(crate) fn hold_confirmed(&self) -> bool {
+        self.placed.values().any(|told| !told.unconfirmed)
+    }
+
     /// Returns the placed rows whose orders no list has confirmed.
     pub(crate) fn unconfirmed(&self) -> impl Iterator<Item = u64> {
         self.placed.iter().filter(|(_, told)| told.unconfirmed).map(|(line, _)| *line)
@@ -155,17 +172,28 @@ impl<W: Write> Results<W> {
 
     /// Writes an event about an order after its row's result, on a line of its own.
     pub(crate) fn event(&mut self, seen: &Seen) -> std::io::Result<()> {
-        let named: Option<u64> = seen.name.as_deref().and_then(name::line_of);
-        let listed = seen.order_id.as_deref().and_then(|id| self.lines.get(id).copied());
+        let (named, listed) = self.rows_of(seen);
         let line = named.or(listed);
         let status = &format!("event: {}", seen.event.replace('_', " "));
         let order_id = seen.order_id.as_deref().unwrap_or_default();
         self.sheet.add(&Record { line, status, order_id, msg: &seen.msg, ..Record::default() })?;
+        self.follow(seen)
+    }
+
+    /// Corrects the rows that an event contradicts.
+    pub(crate) fn follow(&mut self, seen: &Seen) -> std::io::Result<()> {
+        let (named, listed) = self.rows_of(seen);
         let other = listed.filter(|_| seen.other);
         for line in named.into_iter().chain(other) {
             self.agree(line, seen)?;
         }
         Ok(())
+    }
+
+    /// Returns the row that the event names, and the one whose order id it holds.
+    fn rows_of(&self, seen: &Seen) -> (Option<u64>, Option<u64>) {
+        let named = seen.name.as_deref().and_then(name::line_of);
+        (named, seen.order_id.as_deref().and_then(|id| self.lines.get(id).copied()))
     }
 
     /// Returns each row's end so far, by line.

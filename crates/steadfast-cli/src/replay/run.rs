@@ -1,4 +1,5 @@
 mod ending;
+mod last_list;
 mod naming;
 mod stopping;
 mod telling;
@@ -73,6 +74,12 @@ pub(super) struct Replay {
     /// How many orders wait or are in flight at once.
     pub(super) most: usize,
     pub(super) stop: Stop,
+    /// When the last order was answered.
+    pub(super) answered: Option<Instant>,
+    /// How many orders were turned away for the token (401) since one was placed.
+    pub(super) turned_away: usize,
+    /// True if the last list was read, and with the token that the run has.
+    pub(super) is_token_good: bool,
     /// The cause that ended the run, if no later order could be placed either.
     pub(super) ended_by: Option<Hindrance>,
 }
@@ -101,6 +108,7 @@ impl Replay {
             self.ended(&name::of_first(row.line), row.line, &Placement::NotObserved { said: None });
         }
         self.shut_down(&mut events, signals).await;
+        let rejected = self.last_list(&mut events, signals).await;
         self.take_waiting(&mut events);
         self.end_open();
         if self.stop != Stop::Nobody {
@@ -110,6 +118,8 @@ impl Replay {
             }
         }
         self.agree_with_journal().await;
+        let written = self.results.reject(&rejected);
+        self.note_unwritten(written);
         let written = self.results.leave_contradicted();
         self.note_unwritten(written);
         if self.stop == Stop::Left {

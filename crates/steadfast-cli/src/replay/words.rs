@@ -3,12 +3,17 @@
 
 /// The statuses of rows.
 #[allow(dead_code, reason = "the page has them, and the results spell them out")]
-pub(crate) const STATUSES: [(&str, &str); 7] = [
+pub(crate) const STATUSES: [(&str, &str); 8] = [
     (
         "placed",
         "The order is at the service, under this `orderId`. If no list could be read that shows it, a line `event: ack unconfirmed` says so: look for it.",
     ),
     ("refused", "The service looked at the order and refused it for good; `msg` says why."),
+    (
+        "rejected",
+        "The order is at the service under this `orderId`, and the order list shows it as rejected: it is no position. A later \
+         run does not send it again; to place it again, add a row for it at the end of the file.",
+    ),
     (
         "not executed",
         "The service turned the request away before it looked at the order, for the token (401) or the quota (429), and the order \

@@ -1,6 +1,10 @@
 //! C5: a token that the service refuses is named as the cause, by every verb, at once.
 
-use std::{process::Stdio, time::Duration};
+use std::{
+    process::Stdio,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 use serde_json::Value;
 use tokio::{
@@ -13,7 +17,7 @@ use crate::{
     command::interrupt,
     files::{orders, said},
     login::post,
-    own_gateway::{OwnGateway, documented},
+    own_gateway::{OwnGateway, documented, placed},
 };
 
 /// Regression: it searched for 125 s, and then said that the list cannot be used.
@@ -117,4 +121,42 @@ async fn c05_a_token_that_a_replay_found_refused_is_refused_for_every_verb() {
         assert!(stderr(&refused).contains("the service refuses the token of this account (401, last at "));
         assert!(stderr(&refused).contains("`steadfast login` fetches one"), "{}", stderr(&refused));
     }
+}
+
+/// Regression: the run said that there is no token, sent nothing and ended with 3, and the next one was fine.
+#[tokio::test]
+async fn c05_one_stray_401_to_the_first_list_keeps_no_run_from_its_orders() {
+    let lists = AtomicUsize::new(0);
+    let list = move |_| match lists.fetch_add(1, Ordering::SeqCst) {
+        0 => documented(401),
+        _ => (200, r#"{"s":"ok","d":[]}"#.to_owned()),
+    };
+    let gateway = OwnGateway::with_answers(|_| documented(403), list).await;
+    let file = orders(1);
+    let output = gateway.command(&["replay", file.path(), "--yes"]).output().await.unwrap();
+    let (stdout, stderr) = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{stdout}{stderr}");
+    assert!(stdout.contains("2,refused,,,403 "), "{stdout}{stderr}");
+}
+
+/// Regression: the run ended early, said that there is no token, and ended with 3; its lists were read with that token.
+#[tokio::test]
+async fn c05_one_stray_401_to_an_order_ends_no_run_and_calls_for_no_login() {
+    let answer = |number| match number {
+        1 => documented(401),
+        number => placed(&format!("26{number}"), "Order placed"),
+    };
+    let gateway = OwnGateway::serve(answer).await;
+    let file = orders(4);
+    let args = ["replay", file.path(), "--yes", "--in-order"];
+    let output = gateway.command(&args).output().await.unwrap();
+    let (stdout, stderr) = said(&output);
+    assert_eq!(output.status.code(), Some(7), "{stdout}{stderr}");
+    assert_eq!(stdout.matches(",placed,").count(), 3, "{stdout}");
+    assert!(stdout.contains("3,not executed,,,401 "), "{stdout}");
+    assert!(stderr.contains("accepts it now: no login is needed; run again"), "{stderr}");
+    let output = gateway.command(&args).output().await.unwrap();
+    let (stdout, stderr) = said(&output);
+    assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
+    assert_eq!(gateway.orders().len(), 5, "the row that was turned away is sent again, and no other");
 }

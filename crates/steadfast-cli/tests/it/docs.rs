@@ -46,7 +46,10 @@ login` has fetched a token; without `--yes` the run asks before it places anythi
 /// The exit codes, and what a script does about them.
 const TO_DO: [(&str, &str); 10] = [
     ("0", "go on"),
-    ("1", "look into the results: correct the rows that are `bad` or `refused`, and run again"),
+    (
+        "1",
+        "look into the results: correct the rows that are `bad` or `refused`, add new ones at the end for those that are `rejected`, and run again",
+    ),
     ("2", "correct the command line or the file that is named; nothing was sent"),
     ("3", "`steadfast login`, and run again"),
     ("4", "correct the credentials, and `steadfast login`; `steadfast doctor` says what keeps it"),
@@ -320,13 +323,19 @@ async fn page() -> String {
     for paragraph in [
         "The last line on standard error is `placed N (N now, N before) refused N unresolved N`, where `before` counts \
          orders that an earlier run had sent; behind them stands each other count that is not 0: `unconfirmed` (placed \
-         rows that are in no list that could be read), `not looked for` (rows of a run that was left before its last look), \
+         rows that are in no list that could be read), `rejected`, `not looked for` (rows of a run that was left before its last look), \
          `not observed`, `not executed`, `not sent`, `bad`, `in doubt of an earlier run`, `events` and `events of earlier runs`. Lines before it \
          say more. That of a rehearsal is `REHEARSAL: nothing was sent to the real service`.",
         "An event stands until `steadfast orders events --clear` says that it has been looked at: until then each run with \
-         its journal names it and ends with 6, whatever became of the rows.",
+         its journal names it and ends with 6, whatever became of the rows. Later runs of the day that meet the same event again \
+         name it in passing, and it counts no more.",
+        "A second after the last answer a run reads the order list once more, for the status of the placed orders; one that is \
+         rejected later is told by the next run. Where that list cannot be read, the exit code is not 0, and the next run, \
+         which sends nothing for placed rows, reads it.",
         "A second Ctrl-C ends the run at once. Rows that it leaves without a result are `unresolved`, and the exit code is 6 if \
          there are any, or rows that are `not looked for`. The next run looks for both, on the same day.",
+        "A 401 to an order does not end the run as long as lists are read with the same token: the row is `not executed`, and \
+         the exit code 7. Ten of them without a placed order in between do.",
         "A token that the service refuses for good ends the run: the \
          rows that are left are `not sent`, and the exit code is 3, or 6 where no list could be read with it either, so that \
          orders are in doubt. SIGHUP and SIGTERM are as Ctrl-C; SIGHUP is not, where the command was started by `nohup`.",

@@ -247,3 +247,46 @@ async fn c03_a_row_that_was_refused_and_is_listed_late_is_told() {
     let (code, (stdout, stderr)) = again(&[]).await;
     assert_eq!((code, stderr.contains("not cleared")), (Some(0), false), "{stdout}{stderr}");
 }
+
+/// Regression: each later run told the event again, kept it again, and ended with 6: clearing had no effect.
+#[tokio::test]
+async fn c03_an_event_that_was_cleared_does_not_come_back() {
+    let list = |sent: usize| {
+        let twice = [("260000000001", 1), ("260000000002", 1), ("260000000003", 2)];
+        let shown = twice.into_iter().take(if sent == 0 { 0 } else { sent + 1 });
+        serde_json::Value::from_iter(shown.map(|(id, qty)| listed(id, qty))).to_string()
+    };
+    let answer = |number| match number {
+        0 => documented(504),
+        _ => placed("260000000003", "Order placed"),
+    };
+    let gateway = OwnGateway::with_list(answer, list).await;
+    let file = orders(2);
+    let journal = file.beside("orders.csv.journal");
+    let run = async |args: &[&str]| {
+        let output = gateway.command(args).output().await.unwrap();
+        (output.status.code(), said(&output))
+    };
+    let (replay, clear) = (
+        ["replay", file.path(), "--yes", "--in-order"],
+        ["orders", "events", "--clear", "--journal", &journal],
+    );
+    for _ in 0..2 {
+        let (code, (_, stderr)) = run(&replay).await;
+        assert_eq!((code, stderr.contains("\nexcess: order 260000000002")), (Some(6), true), "{stderr}");
+        // It is told by this run and stands from the one before: that is one event.
+        assert!(stderr.ends_with(" unresolved 0 events 1\n"), "{stderr}");
+    }
+    assert_eq!(run(&clear).await.0, Some(0));
+    for _ in 0..2 {
+        let (code, (stdout, stderr)) = run(&replay).await;
+        assert_eq!(code, Some(0), "{stdout}{stderr}");
+        assert!(stderr.contains("\nlooked at before, and cleared: excess: order 260000000002"), "{stderr}");
+        assert!(!stdout.contains("event: "), "{stdout}");
+        for verb in ["verify", "events", "unresolved"] {
+            let (code, (stdout, stderr)) = run(&["orders", verb, "--journal", &journal]).await;
+            assert_eq!((code, &*stdout), (Some(0), ""), "{verb}: {stderr}");
+        }
+    }
+    assert_eq!(gateway.orders().len(), 2);
+}

@@ -11,7 +11,7 @@ use tokio::{
 use crate::{
     command::{RunningSandbox, interrupt, signal, steadfast},
     files::{forget, orders, said},
-    own_gateway::{OwnGateway, documented, placed},
+    own_gateway::{OwnGateway, documented, listed, placed},
     readme::exchange,
 };
 
@@ -443,4 +443,37 @@ async fn c02_a_row_that_an_earlier_run_sent_is_not_called_unsent() {
         assert!(results.contains(&order.join(",")), "{order:?} in {results}");
     }
     assert_eq!(results.matches(",placed by an earlier run").count(), 2, "{results}");
+}
+
+/// Regression: `orders verify` looked for orders in doubt alone. The identifier that no list shows stayed, with exit code 0.
+#[tokio::test]
+async fn c02_what_a_run_that_was_left_has_not_looked_for_is_looked_for_by_verify() {
+    let list = |sent: usize| {
+        let shown = ["260000000001", "260000000002"].iter().zip(1..).take(sent);
+        serde_json::Value::from_iter(shown.map(|(id, qty)| listed(id, qty))).to_string()
+    };
+    let ids = ["260000000001", "999000000009"];
+    let gateway = OwnGateway::with_list(move |number| placed(ids[number], "Order placed"), list).await;
+    let file = orders(2);
+    let mut child = gateway.command(&["replay", file.path(), "--yes", "--in-order"]).spawn().unwrap();
+    while gateway.orders().len() < 2 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    child.kill().await.unwrap();
+    let journal = file.beside("orders.csv.journal");
+    let run = async |verb: &str| {
+        let output = gateway.command(&["orders", verb, "--journal", &journal]).output().await.unwrap();
+        (output.status.code(), said(&output))
+    };
+    assert_eq!(run("unresolved").await.0, Some(0), "it knows of nothing");
+    let (code, (stdout, stderr)) = run("verify").await;
+    assert_eq!(code, Some(6), "{stdout}{stderr}");
+    assert!(
+        stdout.contains("line-3 999000000009 ack not listed: order 999000000009 was"),
+        "{stdout}{stderr}"
+    );
+    assert!(stdout.contains("line-3 260000000002 corrected: the order of this row is"), "{stdout}{stderr}");
+    assert!(stderr.contains("orders that were answered today, "), "{stderr}");
+    assert_eq!(gateway.orders().len(), 2);
 }

@@ -1,6 +1,9 @@
 //! What changes a row's result after it was reported.
 
-use std::{collections::BTreeMap, io::Write};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Write,
+};
 
 use super::{
     NotPlaced, Results, ToldPlaced,
@@ -36,6 +39,28 @@ impl<W: Write> Results<W> {
     pub(crate) fn leave_contradicted(&mut self) -> std::io::Result<()> {
         while let Some(line) = self.contradicted.pop_first() {
             self.unresolved_after_all(line, &told("interrupted"))?;
+        }
+        Ok(())
+    }
+
+    /// Marks the rows whose orders are rejected. Their second lines in the results hold.
+    pub(crate) fn reject(&mut self, rejected: &BTreeSet<String>) -> std::io::Result<()> {
+        for (line, told) in &mut self.placed {
+            if told.rejected || !rejected.contains(&told.order_id) {
+                continue;
+            }
+            told.rejected = true;
+            self.counts.placed -= 1;
+            self.counts.placed_before -= usize::from(told.before);
+            self.counts.unconfirmed -= usize::from(std::mem::take(&mut told.unconfirmed));
+            self.counts.rejected += 1;
+            self.sheet.end(&Record {
+                line: Some(*line),
+                status: "rejected",
+                order_id: &told.order_id,
+                resolution: told.resolution,
+                msg: "the order list shows it as rejected",
+            })?;
         }
         Ok(())
     }
@@ -92,6 +117,10 @@ impl<W: Write> Results<W> {
     /// Removes a row from the count of its reported result. `None` if it was reported as neither placed nor not placed.
     fn take_back(&mut self, line: u64) -> Option<()> {
         let count = if let Some(told) = self.placed.remove(&line) {
+            if told.rejected {
+                self.counts.rejected -= 1;
+                return Some(());
+            }
             self.counts.placed_before -= usize::from(told.before);
             self.counts.unconfirmed -= usize::from(told.unconfirmed);
             &mut self.counts.placed
@@ -142,7 +171,7 @@ impl<W: Write> Results<W> {
                 self.counts.placed += 1;
                 let before = told.is_some_and(|told| told.before);
                 self.counts.placed_before += usize::from(before);
-                self.placed.insert(line, ToldPlaced::new(order_id, before));
+                self.placed.insert(line, ToldPlaced::new(order_id, before, "recovered"));
                 self.lines.insert(order_id.to_owned(), line);
                 let row = Record { line: Some(line), status: "placed", ..Record::default() };
                 self.sheet.end(&Record { order_id, resolution: "recovered", msg: &seen.msg, ..row })

@@ -10,6 +10,8 @@ pub(crate) struct Counts {
     /// Placed rows whose orders no list has confirmed, as none could be read.
     pub(crate) unconfirmed: usize,
     pub(crate) refused: usize,
+    /// Rows whose orders have an identifier, and that the order list shows as rejected.
+    pub(crate) rejected: usize,
     /// Rows that were placed or refused by this run, which was left before its last look for their orders.
     pub(crate) not_looked_for: usize,
     /// Rows whose requests the service refused without looking at the orders (401, 429).

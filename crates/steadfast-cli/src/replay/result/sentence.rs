@@ -1,6 +1,7 @@
 use steadfast::dedup::Resolution;
 
 use crate::{
+    placement::means_rejected,
     readable::{identifier, readable},
     replay::words::REASONS,
 };
@@ -56,6 +57,11 @@ pub(super) fn found_out(resolution: &Resolution) -> Option<String> {
         Resolution::Attached { .. } => Some("placed by an earlier run; nothing was sent now".to_owned()),
         _ => None,
     }
+}
+
+/// Returns true if the order was found, and the list shows it as rejected.
+pub(super) fn is_rejected(resolution: &Resolution) -> bool {
+    matches!(resolution, Resolution::Recovered { status: Some(status), .. } if means_rejected(status))
 }
 
 pub(super) fn word(resolution: &Resolution) -> &'static str {

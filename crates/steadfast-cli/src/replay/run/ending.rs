@@ -17,6 +17,9 @@ use crate::{
 const TOKEN_REFUSED: &str =
     "401 to the token, with which the order list cannot be read; see `steadfast doctor`";
 
+/// As many orders turned away for the token, and none placed in between, end the run.
+const ENOUGH: usize = 10;
+
 /// How long the journal may take to contain the results of its orders.
 const JOURNAL_LAG: Duration = Duration::from_secs(2);
 
@@ -57,6 +60,7 @@ impl Replay {
     /// Handles the end of an order's call.
     pub(super) fn came_back(&mut self, name: &str, row: &Row, placement: Placement) -> Placement {
         self.open.remove(&row.line);
+        self.answered = Some(Instant::now());
         let placement = self.judged(placement);
         if matches!(placement, Placement::NotSent { .. }) {
             self.sent.retain(|sent| *sent != name);
@@ -68,8 +72,9 @@ impl Replay {
     /// get its reason.
     pub(super) fn judged(&mut self, placement: Placement) -> Placement {
         let why = placement.hindrance();
+        let is_stray = self.is_stray(&placement);
         if self.stop == Stop::Nobody
-            && let Some(why) = why.filter(|why| why.is_for_good())
+            && let Some(why) = why.filter(|why| why.is_for_good() && !is_stray)
         {
             self.client.halt();
             self.stop = Stop::Hindered;
@@ -89,6 +94,24 @@ impl Replay {
             }
             placement => placement,
         }
+    }
+
+    /// Returns true for an order that was turned away for the token (401), while the order list could be read with it:
+    /// one such answer does not show that the token is dead.
+    fn is_stray(&mut self, placement: &Placement) -> bool {
+        match placement {
+            Placement::Placed { resolution, .. }
+                if !matches!(resolution, Some(Resolution::Attached { .. })) =>
+            {
+                self.turned_away = 0;
+            }
+            Placement::NotExecuted { why: Hindrance::Login, .. } => {
+                self.turned_away += 1;
+                return self.turned_away < ENOUGH;
+            }
+            _ => {}
+        }
+        false
     }
 
     /// Returns the result of a row whose turn did not come.

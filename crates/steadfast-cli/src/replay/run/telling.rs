@@ -8,7 +8,7 @@ use tokio::sync::broadcast::{Receiver, error::RecvError, error::TryRecvError};
 use super::Replay;
 use crate::{
     clock::wall,
-    events::{Seen, Told},
+    events::{Heard, Seen, Told},
     replay::{known, name},
 };
 
@@ -41,8 +41,10 @@ impl Replay {
             Err(RecvError::Closed) => return,
         };
         match told {
-            Told::Stands(seen) if self.told_before.is_repeat(&seen) => {}
-            Told::Stands(seen) => self.stands(&seen),
+            Told::Stands(seen) => match self.told_before.hear(&seen) {
+                Heard::New => self.stands(&seen),
+                heard => self.repeated(&seen, heard),
+            },
             Told::Note(note) => self.note(note),
             Told::Elsewhere => {}
         }
@@ -61,6 +63,15 @@ impl Replay {
                 .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", kept.path().display())));
             self.note_unwritten(written);
         }
+    }
+
+    /// Lets the rows agree with an event that is no news: it counts no more, but holds.
+    fn repeated(&mut self, seen: &Seen, heard: Heard) {
+        if heard == Heard::Cleared {
+            self.note(format_args!("looked at before, and cleared: {}", seen.sentence()));
+        }
+        let written = self.results.follow(seen);
+        self.note_unwritten(written);
     }
 
     /// Reports orders that an earlier run left in doubt and that have no row in this file.
