@@ -215,8 +215,8 @@ fn latched(summary: Option<&Summary>) -> String {
         };
         format!(
             "0 of {BUDGET} tries with these credentials are left, and no login with them is sent, however long you wait, so that \
-             the account is not locked: correct the credentials and `steadfast login` again, for which {left} left, or, if \
-             they were right, find out why with `steadfast doctor` and then `steadfast auth reset`"
+             the account is not locked\nif they are wrong: correct them and `steadfast login` again; {left} left\nif they \
+             are right: find out why with `steadfast doctor`, and then `steadfast auth reset`"
         )
     } else {
         "no login is sent until then, however long you wait, so that the account is not locked: correct the credentials or \

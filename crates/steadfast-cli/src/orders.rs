@@ -188,7 +188,8 @@ async fn verify(args: Verify) -> Result<(), Failed> {
     let answered = steps.answered_today(&recovered);
     if answered > 0 {
         print_note(format_args!(
-            "orders that were answered today, of which a list must show those that were acknowledged: {answered}"
+            "orders that were answered today: {answered}; the order list is read for them, and one that it does not show is looked \
+             for, which may take two minutes"
         ));
     }
     let mut events = client.tracker().events();

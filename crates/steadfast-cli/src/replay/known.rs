@@ -24,9 +24,7 @@ use crate::{
 pub(super) fn announce(journal: &Path) -> Result<(), Failed> {
     let is_new = begun_in(Some(journal)).is_empty();
     let (new, what) = match (holds_rows(journal)?, is_new) {
-        (true, _) => {
-            ("", "its rows that are placed or in doubt are not sent again; those that were refused are")
-        }
+        (true, _) => ("", "rows that are placed or in doubt are not sent again; refused rows are"),
         (false, true) => ("new ", "every row is sent"),
         (false, false) => ("", "none of its rows is placed or in doubt, and every row is sent"),
     };

@@ -474,6 +474,6 @@ async fn c02_what_a_run_that_was_left_has_not_looked_for_is_looked_for_by_verify
         "{stdout}{stderr}"
     );
     assert!(stdout.contains("line-3 260000000002 corrected: the order of this row is"), "{stdout}{stderr}");
-    assert!(stderr.contains("orders that were answered today, "), "{stderr}");
+    assert!(stderr.contains("orders that were answered today: 2; "), "{stderr}");
     assert_eq!(gateway.orders().len(), 2);
 }

@@ -68,7 +68,7 @@ async fn twenty_logins_with_a_wrong_password_are_two_at_the_service() {
         // Regression: no text said how many tries are left, and for how long none is made.
         let left = "0 of 2 tries with these credentials are left, and no login with them is sent, however long you wait";
         assert!(stderr(&output).contains(left), "{}", stderr(&output));
-        assert!(stderr(&output).contains("for which 1 try is left"), "{}", stderr(&output));
+        assert!(stderr(&output).contains("`steadfast login` again; 1 try is left\n"), "{}", stderr(&output));
     }
     assert_eq!(user.logins().await, (0, 2));
 

@@ -30,9 +30,7 @@ async fn o07_a_file_that_was_renamed_is_not_placed_again() {
     let output = gateway.command(&["replay", &other, "--yes", "--journal", &journal]).output().await.unwrap();
     let told = said(&output).1;
     assert!(
-        told.contains(&format!(
-            "\njournal {journal}: its rows that are placed or in doubt are not sent again"
-        )),
+        told.contains(&format!("\njournal {journal}: rows that are placed or in doubt are not sent again")),
         "{told}"
     );
     assert_eq!(gateway.orders().len(), 2, "{told}");
