@@ -17,7 +17,7 @@ use crate::workspace::Workspace;
 /// One stage.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deep {
-    /// What [`Figures`] know it by.
+    /// The key of its figures.
     pub(crate) key: &'static str,
     pub(super) name: &'static str,
     pub(super) what: What,
