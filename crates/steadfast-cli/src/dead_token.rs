@@ -17,8 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// part of it that does not know a new token yet.
 const UNTIL_KNOWN: Duration = Duration::from_millis(2_100);
 
-/// Reads the order list once, and a second time after a 401. If the token is refused for good, it says so with what was `not_done`, and what is to be
-/// run `again` after the login.
+/// Reads the order list once, and a second time after a 401. If the token is refused for good, it says so with what was
+/// `not_done`, and what is to be run `again` after the login.
 pub(crate) async fn refuse_dead_token(client: &Client, not_done: &str, again: &str) -> Result<(), Failed> {
     let hurried = client.with_deadline(DeadlineLayer::new(PATIENCE));
     let mut list = hurried.orders().await;

@@ -32,7 +32,7 @@ pub(crate) struct EventCounts {
     pub(crate) ack_unconfirmed: usize,
     /// Orders whose rows had another result before.
     pub(crate) corrected: usize,
-    /// Events of a kind that this version does not know, and events that were missed.
+    /// `refusal_unconfirmed`, `may_be_doubled`, kinds that this version does not know, and events that were missed.
     pub(crate) other: usize,
 }
 

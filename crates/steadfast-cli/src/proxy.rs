@@ -170,7 +170,7 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
     let supervisor = Arc::new(Supervisor::of_environment());
     supervisor.ready();
     let (told, account) = (supervisor.clone(), client.clone());
-    // A lock that is never released would hold this up as well, and the service manager would begin again.
+    // If a lock is never released, this call blocks, no sign of life is sent, and systemd restarts the proxy.
     let watched = tokio::spawn(async move {
         told.watch(|| {
             let _ = account.in_doubt();
@@ -236,7 +236,7 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, Failed> {
         .map_err(|error| Failed::error(format!("cannot listen on {address}: {error}")))
 }
 
-/// Waits until what is open is answered, at most for `patience`. What is still open then is closed without an answer.
+/// Waits until open requests are answered, at most for `patience`, then closes their connections.
 async fn drain(serving: impl Future<Output = io::Result<()>>, patience: Duration) -> io::Result<()> {
     timeout(patience, serving).await.unwrap_or_else(|_| {
         print_note("steadfast: requests without an answer are left; --drain is over");

@@ -46,8 +46,8 @@ pub(crate) fn readable(text: &str) -> Cow<'_, str> {
     shown(text, Words::Foreign)
 }
 
-/// As [`readable`], for a text of this command that holds foreign ones, which were made readable before. What may be an
-/// ordinary word of its own is not masked.
+/// As [`readable`], for a text of this command that holds foreign ones, which were made readable before. A possible word of
+/// its own is not masked.
 pub(crate) fn composed(text: &str) -> Cow<'_, str> {
     shown(text, Words::Own)
 }

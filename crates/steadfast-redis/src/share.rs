@@ -45,8 +45,8 @@ enum Share {
 const LENT_FOR: Micros = 1_800_000_000;
 /// By how much earlier it is used last: the store's clock may run faster.
 const ENDS_EARLIER: Micros = 10_000_000;
-/// How often it is renewed, and asked for again if it is not lent. A store that has forgotten it must say so before it
-/// grants anything: its windows count as full for longer.
+/// How often it is renewed, or asked for again. This is shorter than a store without memory counts as full, so such a store
+/// says that the slot is gone before it grants anything.
 const RENEWED_EVERY: Duration = Duration::from_secs(20);
 /// How soon a renewal of which the store did not hear is tried again.
 const TRIES_AGAIN_AFTER: Duration = Duration::from_secs(5);

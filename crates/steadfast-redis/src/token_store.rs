@@ -20,7 +20,7 @@ use crate::{
 ///    store compares revisions.
 /// 4. All accounts of a store space their logins in the OTP zone, which counts by address (§8). Processes
 ///    [behind another address](Self::address) have places of their own.
-/// 5. What a user's logins with several API keys have in common has a record of its own.
+/// 5. Failures that count for a user under any of his API keys have a record of their own.
 ///
 /// A store that is emptied has forgotten wrong logins, as a deleted file has.
 ///

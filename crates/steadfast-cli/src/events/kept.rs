@@ -63,7 +63,7 @@ impl Kept {
     }
 
     /// Returns the events that were cleared on this trading day. On another day the same row and identifier may stand for
-    /// another order. What cannot be read is told again.
+    /// another order. A line that cannot be read clears nothing.
     pub(crate) fn cleared(&self, days: &Settings) -> Vec<Seen> {
         let is_of_today =
             |seen: &Seen| days.day_of(UNIX_EPOCH + Duration::from_secs(seen.at)) == days.today();

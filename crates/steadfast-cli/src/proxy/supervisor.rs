@@ -20,7 +20,7 @@ pub(super) struct Supervisor {
 }
 
 impl Supervisor {
-    /// Reads the environment. What is told to another process is not for this one.
+    /// Reads the environment. A watchdog of another process is ignored.
     pub(super) fn of_environment() -> Self {
         let number = |name: &str| env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
         let is_meant = number("WATCHDOG_PID").is_none_or(|id| id == u64::from(std::process::id()));

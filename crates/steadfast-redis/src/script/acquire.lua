@@ -1,7 +1,7 @@
 -- Decides about one request, as `SharedWindows::acquire` does.
--- KEYS[1]: a sorted set. Scores are microseconds. Members of positive score are requests with their stamps, which are
--- odd until the answer: one in the future may be an answer by a caller of which the clock allows more. Members between
--- these and the memory of the clock are callers that were refused, with the negative instant of their turn.
+-- KEYS[1]: a sorted set. Scores are microseconds: above 0, a request's stamp, odd until it is answered (an answer may lie
+-- in the future by another caller's clock); from 0 down to -BASE, a refused caller's turn, negated; below -BASE, the memory
+-- (clock.lua).
 -- ARGV: id, latest time, first use, critical, interpolates, time on its way, how much earlier that is given up, how long
 -- all is full after a loss, how long stamps are kept, how far lent slots lie beyond those on their way; then for each
 -- window the most, the most while full, the limit, the period.
