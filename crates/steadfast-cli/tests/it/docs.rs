@@ -33,6 +33,8 @@ without a further word, as the system's signal does with other programs. Where s
 `replay` sends nothing, and ends with 2, where the head of its results cannot be written, or standard output is closed. To this
 command, closed looks the same as a null device that is open for reading, too, as some languages open it for their children:
 `--out /dev/null` says that no results are wanted. The other verbs take a closed output for the null device.
+
+Programs in other languages place orders by `proxy` or `exec`: [the sidecar](sidecar.md).
 ";
 
 const SESSION: &str = "
