@@ -228,7 +228,7 @@ fn canonical(order: &OrderRequest) -> String {
     fields.fold(Form::new(), |form, (name, text)| form.with(name.to_owned(), text)).encode()
 }
 
-/// A caller that waits for its order. If it goes away, the order is asked after, and never sent.
+/// A caller that waits for its order. If it goes away, a task waits for the order's end, and sends nothing.
 struct Waiting<'a> {
     forward: &'a Forward,
     entry: Option<Entry>,
@@ -268,7 +268,7 @@ impl Drop for Waiting<'_> {
                         entry.in_doubt();
                     }
                 },
-                // It opened the name anew, so that the first call has sent nothing.
+                // The name was free again, so the first call has sent nothing.
                 Err(error) if error.kind() == ErrorKind::Refused => {
                     dashboard.order_ended(&name, OrderEnd::of_error(&error, false));
                     entry.placed_nothing();

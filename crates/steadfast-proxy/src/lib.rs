@@ -9,13 +9,13 @@
 //!
 //! 1. An order's answer is held until it is resolved, or its deadline ends. If its outcome stays unknown, the answer is
 //!    504 with `retry-safe: false` and `verify: /api/oms/orders`.
-//! 2. `Idempotency-Key` is the order's name. An order of a name that is on its way is answered with 409, another order
-//!    with 422, and the same one later with the first one's outcome, also during a halt. At another request that may act
-//!    it is refused.
-//! 3. A form without a name that equals one without an end, or one whose answer its caller did not hear in the last five
-//!    minutes, is answered with 409, and the order's id in `x-steadfast-order-id` if it is certain. Forms are equal
-//!    whatever the sequence of their fields and the spelling of their numbers. `x-new-order: 1` places it all the same.
-//!    "Heard" means handed to the kernel on a connection that was open.
+//! 2. `Idempotency-Key` names the order. While an order of that name waits, a second request is answered with 409. A
+//!    different order under the name gets 422; the same one gets the first one's outcome, also during a halt. Other requests
+//!    that may change something must not have the header.
+//! 3. An order without a name is answered with 409 while an equal one is unresolved, or if the answer to an equal one was
+//!    not delivered within the last five minutes; with that one's id in `x-steadfast-order-id` if it is certain. Orders are
+//!    equal whatever the sequence of their fields and the spelling of their numbers. `x-new-order: 1` places it all the same.
+//!    "Delivered" means handed to the kernel on a connection that was open.
 //! 4. A cancel or a change in doubt is decided by the list, as by the typed client.
 //!
 //! `x-lane` (`critical`, `trading`, `normal`, `bulk`) sets a request's lane; a GET is at most normal. The sidecar's own
