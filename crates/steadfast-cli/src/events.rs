@@ -4,7 +4,7 @@
 mod kept;
 mod repeats;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::Path};
 
 use serde::{Deserialize, Serialize};
 use steadfast::dedup::OrderEvent;
@@ -274,6 +274,14 @@ fn snake(kind: &str) -> String {
 }
 
 impl Seen {
+    /// An event that was stored, and cannot be read any more.
+    fn unreadable(file: &Path, line: usize) -> Self {
+        let msg =
+            format!("line {line} of {} is no event: look at the line", readable(&file.display().to_string()));
+        let event = "unreadable".to_owned();
+        Self { at: seconds(wall()), event, name: None, intent: None, order_id: None, msg, other: false }
+    }
+
     /// Returns true if both say the same of the same order, whenever that was.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Self { at: other.at, other: other.other, ..self.clone() } == *other

@@ -141,7 +141,8 @@ pub(super) async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
 /// Returns the events that earlier runs have stored beside the journal and that are not cleared.
 fn standing(journal: Option<&Path>) -> Result<Vec<Seen>, Failed> {
     let Some(kept) = journal.map(Kept::beside) else { return Ok(Vec::new()) };
-    kept.read()
+    kept.check()
+        .and_then(|()| kept.read())
         .map_err(|error| Failed::usage(format_args!("{}: {error}: nothing was sent", kept.path().display())))
 }
 
