@@ -135,6 +135,9 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
         Some(path) => tokens.reader(upstream::token_in(path)?).map_err(Failed::usage)?,
         None => tokens,
     };
+    if let Some(kept) = upstream.journal.as_deref().map(Kept::beside) {
+        kept.check().map_err(|error| Failed::usage(format_args!("{}: {error}", kept.path().display())))?;
+    }
     let sandbox_admin = upstream.serve_sandbox_admin().await?;
     let client = upstream.client.clone();
     let proxy = Proxy::new(client.clone(), upstream.base.clone(), &Paths::public(), tokens)
@@ -157,8 +160,8 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
         Task::Run(command) => Some(child::start(&command, &facts, &upstream.token)?),
     };
     let (enough, last) = oneshot::channel::<()>();
-    let kept = upstream.journal.as_deref().map(Kept::beside);
-    let telling = tokio::spawn(news::tell(client.tracker().events(), kept, last));
+    let (journal, events) = (upstream.journal.clone(), client.tracker().events());
+    let telling = tokio::spawn(async move { news::tell(events, journal.as_deref(), last).await });
 
     let (quiet, quieted) = oneshot::channel::<()>();
     let operating = proxy.clone();

@@ -1,6 +1,10 @@
 //! Events that were told before.
 
-use std::{collections::BTreeSet, path::Path};
+use std::{
+    collections::BTreeSet,
+    path::Path,
+    time::{Duration, UNIX_EPOCH},
+};
 
 use steadfast::dedup::Settings;
 
@@ -17,6 +21,7 @@ pub(super) const MISSED: &str = "missed";
 pub(crate) struct ToldBefore {
     told: Vec<Seen>,
     cleared: Vec<Seen>,
+    days: Settings,
 }
 
 /// Whether an event is news.
@@ -32,7 +37,7 @@ pub(crate) enum Heard {
 impl ToldBefore {
     /// Nothing is told yet; these were cleared.
     pub(crate) fn after(cleared: Vec<Seen>) -> Self {
-        Self { told: Vec::new(), cleared }
+        Self { cleared, ..Self::default() }
     }
 
     /// Nothing is told yet; what was cleared stands beside the journal.
@@ -43,15 +48,19 @@ impl ToldBefore {
     /// Returns whether the event is news: it is told if none of another kind about its order came since. It counts as
     /// told from now on.
     pub(crate) fn hear(&mut self, seen: &Seen) -> Heard {
-        let is_same = |told: &Seen| told.event != MISSED && told.is_same(seen);
+        // On another day the same identifier may stand for another order.
+        let day_of = |seen: &Seen| self.days.day_of(UNIX_EPOCH + Duration::from_secs(seen.at));
+        let is_same =
+            |told: &Seen| told.event != MISSED && told.is_same(seen) && day_of(told) == day_of(seen);
         let of_order =
             self.told.iter().rev().filter(|told| told.intent == seen.intent && told.name == seen.name);
         if of_order.take_while(|told| told.event == seen.event).any(is_same) {
             return Heard::Told;
         }
-        self.told.push(seen.clone());
         // Each run tells the events of an order in their old sequence again, so what came between does not count.
-        if self.cleared.iter().any(is_same) { Heard::Cleared } else { Heard::New }
+        let heard = if self.cleared.iter().any(is_same) { Heard::Cleared } else { Heard::New };
+        self.told.push(seen.clone());
+        heard
     }
 }
 
@@ -126,5 +135,8 @@ mod tests {
         assert_eq!([hear("conflict", "8"), hear("conflict", "8")], [Heard::Cleared, Heard::Told]);
         assert_eq!([hear("corrected", "9"), hear("corrected", "7")], [Heard::Cleared, Heard::New]);
         assert_eq!([hear("excess", "8"), hear("missed", "1")], [Heard::New; 2]);
+        // A process may live for several days.
+        let next_day = Seen { at: 2 * 86_400, ..seen("conflict", "8", 2) };
+        assert_eq!([told.hear(&next_day), told.hear(&next_day)], [Heard::New, Heard::Told]);
     }
 }

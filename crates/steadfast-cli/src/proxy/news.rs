@@ -1,5 +1,7 @@
 //! The news about orders, for the operator.
 
+use std::path::Path;
+
 use steadfast::dedup::OrderEvent;
 use tokio::sync::{
     broadcast::{Receiver, error::RecvError},
@@ -7,23 +9,26 @@ use tokio::sync::{
 };
 
 use crate::{
-    events::{Contradicted, Kept, Told},
+    events::{Contradicted, Heard, Kept, Seen, Told, ToldBefore},
     exit::print_note,
     readable::identifier,
 };
 
-/// Prints the news about orders, and writes down what a person has to look at, until `enough` and no news is left.
+/// Prints the news about orders, and writes down beside `journal` what a person has to look at, until `enough` and no
+/// news is left.
 pub(super) async fn tell(
     mut events: Receiver<OrderEvent>,
-    kept: Option<Kept>,
+    journal: Option<&Path>,
     mut enough: oneshot::Receiver<()>,
 ) {
-    let mut contradicted = Contradicted::default();
+    let kept = journal.map(Kept::beside);
+    let mut told_before = journal.map(ToldBefore::beside).unwrap_or_default();
+    let (mut contradicted, mut unwritten) = (Contradicted::default(), Vec::new());
     loop {
         let event = tokio::select! {
             biased;
             event = events.recv() => event,
-            _ = &mut enough => return,
+            _ = &mut enough => break,
         };
         let told = match event {
             Ok(event) => match contradicted.tell(&event, |_| false) {
@@ -31,18 +36,36 @@ pub(super) async fn tell(
                 told => told,
             },
             Err(RecvError::Lagged(missed)) => Told::missed(missed),
-            Err(RecvError::Closed) => return,
+            Err(RecvError::Closed) => break,
         };
         match told {
-            Told::Stands(seen) => {
-                print_note(seen.sentence());
-                if let Some(Err(error)) = kept.as_ref().map(|kept| kept.keep(&seen)) {
-                    print_note(format_args!("steadfast: event cannot be written down: {error}"));
+            Told::Stands(seen) => match told_before.hear(&seen) {
+                Heard::New => {
+                    print_note(seen.sentence());
+                    unwritten.push(seen);
+                    write_down(kept.as_ref(), &mut unwritten);
                 }
-            }
+                Heard::Cleared => {
+                    print_note(format_args!("looked at before, and cleared: {}", seen.sentence()));
+                }
+                Heard::Told => {}
+            },
             Told::Note(note) => print_note(note),
             Told::Elsewhere => {}
         }
+    }
+    write_down(kept.as_ref(), &mut unwritten);
+}
+
+/// Writes down these events. Those that cannot be written are tried again with the next event, and at the end.
+fn write_down(kept: Option<&Kept>, unwritten: &mut Vec<Seen>) {
+    let Some(kept) = kept else { return unwritten.clear() };
+    while let Some(seen) = unwritten.first() {
+        if let Err(error) = kept.keep(seen) {
+            let (count, path) = (unwritten.len(), kept.path().display());
+            return print_note(format_args!("steadfast: {path}: {error}: events not written down: {count}"));
+        }
+        unwritten.remove(0);
     }
 }
 
@@ -80,18 +103,55 @@ mod tests {
         assert_eq!(end_without_caller(&heard), None);
     }
 
-    #[tokio::test]
-    async fn the_last_news_is_written_down_before_the_end() {
-        let folder = tempfile::tempdir().unwrap();
-        let kept = Kept::beside(&folder.path().join("orders.journal"));
+    /// Tells of an order more than was acknowledged, for each of these, as one process does.
+    async fn process(journal: &Path, order_ids: &[&str]) {
         let (events, news) = broadcast::channel(8);
-        for order_id in ["1", "2"] {
-            events.send(OrderEvent::Excess { intent: IntentNo(0), order_id: order_id.to_owned() }).unwrap();
+        for order_id in order_ids {
+            let order_id = (*order_id).to_owned();
+            events.send(OrderEvent::Excess { intent: IntentNo(0), order_id }).unwrap();
         }
         let (enough, last) = oneshot::channel();
         enough.send(()).unwrap();
-        tell(news, Some(kept), last).await;
-        let kept = Kept::beside(&folder.path().join("orders.journal"));
-        assert_eq!(kept.read().unwrap().len(), 2);
+        tell(news, Some(journal), last).await;
+    }
+
+    fn kept(journal: &Path) -> Vec<Option<String>> {
+        Kept::beside(journal).read().unwrap().into_iter().map(|seen| seen.order_id).collect()
+    }
+
+    #[tokio::test]
+    async fn the_last_news_is_written_down_before_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = folder.path().join("orders.journal");
+        process(&journal, &["1", "2", "1"]).await;
+        assert_eq!(kept(&journal), [Some("1".to_owned()), Some("2".to_owned())]);
+    }
+
+    /// Regression: each start of the proxy wrote down again what a person had cleared.
+    #[tokio::test]
+    async fn c03_cleared_events_do_not_come_back_with_the_next_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = folder.path().join("orders.journal");
+        process(&journal, &["1"]).await;
+        Kept::beside(&journal).clear(&journal).unwrap();
+        process(&journal, &["1", "2"]).await;
+        assert_eq!(kept(&journal), [Some("2".to_owned())]);
+    }
+
+    #[test]
+    fn c03_an_event_that_could_not_be_written_down_is_written_with_the_next_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = folder.path().join("orders.journal");
+        let kept_here = Kept::beside(&journal);
+        std::fs::create_dir(kept_here.path()).unwrap();
+        let Told::Stands(seen) = Told::missed(1) else { panic!("it stands") };
+        let mut unwritten = vec![seen];
+        write_down(Some(&kept_here), &mut unwritten);
+        assert_eq!(unwritten.len(), 1);
+        std::fs::remove_dir(kept_here.path()).unwrap();
+        unwritten.push(unwritten[0].clone());
+        write_down(Some(&kept_here), &mut unwritten);
+        assert!(unwritten.is_empty());
+        assert_eq!(kept_here.read().unwrap().len(), 2);
     }
 }
