@@ -15,14 +15,17 @@ use std::{
     ffi::OsString,
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
 use secrecy::{ExposeSecret, SecretString};
 use steadfast::{BaseUrl, Client, Paths};
-use steadfast_proxy::{Proxy, front::Tokens};
+use steadfast_proxy::{
+    Proxy,
+    front::{InvalidToken, Tokens},
+};
 use tokio::{net::TcpListener, process::Child, sync::oneshot, time::timeout};
 
 use self::{
@@ -130,9 +133,16 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
     let operators = bind(SocketAddr::new(LOCAL, args.admin_port)).await?;
     let target = if args.sandbox { None } else { args.base_url };
     let upstream = Upstream::open(target, args.store, args.journal, args.token_file).await?;
-    let tokens = Tokens::new(upstream.token.clone()).map_err(Failed::usage)?;
+    let unusable = |path: Option<&Path>, error: InvalidToken| match path {
+        Some(path) => Failed::usage(format_args!("{}: {error}", path.display())),
+        None => Failed::usage(error),
+    };
+    let tokens = Tokens::new(upstream.token.clone())
+        .map_err(|error| unusable(upstream.token_file.as_deref(), error))?;
     let tokens = match &args.read_token_file {
-        Some(path) => tokens.reader(upstream::token_in(path)?).map_err(Failed::usage)?,
+        Some(path) => {
+            tokens.reader(upstream::token_in(path)?).map_err(|error| unusable(Some(path), error))?
+        }
         None => tokens,
     };
     if let Some(kept) = upstream.journal.as_deref().map(Kept::beside) {

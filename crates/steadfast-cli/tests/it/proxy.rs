@@ -261,6 +261,20 @@ async fn a_second_proxy_of_an_account_is_refused() {
     assert_eq!((open.status.code(), said.contains(".token")), (Some(2), true), "{said}");
 }
 
+/// Regression: a start that was killed had left it empty, and no later one said which file it was.
+#[cfg(unix)]
+#[tokio::test]
+async fn an_empty_token_file_is_named() {
+    let folder = private_folder();
+    let file = folder.path().join("local.token");
+    std::fs::write(&file, "").unwrap();
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let mut command = steadfast(&["proxy", "--sandbox", "--port", "0", "--token-file"]);
+    let output = command.arg(&file).output().await.unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), said.contains("local.token: ")), (Some(2), true), "{said}");
+}
+
 /// Returns a folder that only this user can reach, whatever the mask.
 #[cfg(unix)]
 fn private_folder() -> tempfile::TempDir {
