@@ -46,13 +46,14 @@ impl OrderProtocol {
     }
 
     /// Holds back a new intent if it repeats such a name, or gives the name back at once: a list of today confirms no
-    /// rejection of yesterday. Once midnight is over, yesterday's names are free.
+    /// rejection of yesterday. Once midnight is over, yesterday's names are free; but to the next process a later day may
+    /// be a step of the wall clock.
     pub(crate) fn hold_repeat(&mut self, number: IntentNo, name: &ext::IntentId, out: &mut Vec<Effect>) {
         let Some(rejection) = self.rejected.of(name) else { return };
         let until = self.time.now().saturating_add(self.settings.budget());
         if self.is_of_today(rejection) {
             self.rejected.hold(number, rejection, until);
-        } else if self.time.is_midnight_near() {
+        } else if self.time.is_midnight_near() || self.intents.is_restored(rejection.intent()) {
             self.doubt_rejection(rejection, Reason::EpochChanged, out);
         }
     }

@@ -509,6 +509,32 @@ async fn o05_a_name_that_no_list_of_its_session_confirmed_is_not_sent_under_anot
     assert_eq!((told, world.gateway.posts()), (Told::Unresolved("unverifiable", vec![], 0), 1));
 }
 
+/// Regression: the wall clock was stepped by a day, so the next process took the rejection for one of yesterday, whose
+/// name is free: two orders.
+#[tokio::test(start_paused = true)]
+async fn o05_a_name_rejected_in_a_dead_process_is_in_doubt_on_a_later_day_unless_a_list_confirmed_it() {
+    for confirmed in [false, true] {
+        let now = Arc::new(Mutex::new(UNIX_EPOCH + s(43_200)));
+        let clock = now.clone();
+        let settings = Settings::default().trading_day(WallClock::new(move || *clock.lock()), 0);
+        let world = World { settings, ..World::new() };
+        world.gateway.will([if confirmed { documented(403) } else { documented(403).placed() }]);
+        let process = world.start();
+        assert_eq!(process.place_as("a", ORDER).await, Told::Answer(403));
+        if confirmed {
+            process.tracker.shutdown().await;
+        }
+        process.kill();
+        *now.lock() += s(86_400);
+        let told = world.start().place_as("a", ORDER).await;
+        let expected = match confirmed {
+            true => (Told::Placed("o1".into()), 2),
+            false => (Told::Unresolved("epoch_changed", vec![], 0), 1),
+        };
+        assert_eq!((told, world.gateway.posts()), expected);
+    }
+}
+
 /// Regression: the first list of the next process showed two orders behind two refusals. Both were reported as the
 /// first one's, and the second one was sent again.
 #[tokio::test(start_paused = true)]
