@@ -1,6 +1,6 @@
 use std::{
     fmt, io,
-    path::{Path, PathBuf},
+    path::{self, Path, PathBuf},
     sync::mpsc::{self, Receiver, Sender},
     thread::{self, JoinHandle},
 };
@@ -68,7 +68,10 @@ impl FileJournal {
     /// [`JournalError`] if another process has it open, it is not this user's own file or has a second name, it is
     /// damaged, cut, older than the one that was written last or a different one, or the disk fails.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, JournalError> {
-        Self::on(FileSystem, path.as_ref())
+        let path = path.as_ref();
+        // The working folder may be moved with the journal in it: a relative path would go on leading to it.
+        let place = path::absolute(path).map_err(JournalError::io("find", path))?;
+        Self::on(FileSystem, &place)
     }
 
     /// Opens the journal at `path` on the caller's own disk.

@@ -321,3 +321,14 @@ fn x03_a_journal_or_lock_of_another_owner_is_refused() {
     }
     drop(Log::open(FileSystem, &path).unwrap());
 }
+
+/// Regression: orders went on leaving after the working folder had been moved, because the journal's path was relative to
+/// it.
+#[test]
+fn o07_the_place_of_a_journal_does_not_follow_the_working_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let depth = std::env::current_dir().unwrap().components().count() - 1;
+    let relative = format!("{}{}", "../".repeat(depth), &folder.path().to_str().unwrap()[1..]);
+    let journal = FileJournal::open(Path::new(&relative).join("j")).unwrap();
+    assert!(journal.path().is_some_and(Path::is_absolute), "{:?}", journal.path());
+}
