@@ -1,11 +1,10 @@
-use std::{future::IntoFuture, pin::Pin, sync::Arc};
+use std::{fmt, future::IntoFuture, pin::Pin, sync::Arc};
 
 use steadfast_call::{BootClock, ext::Account};
 
 use crate::{error::StoreError, shared::Shared, store::Store};
 
 /// Connects to a store when it is awaited; made by [`Shared::connect`].
-#[derive(Debug)]
 #[must_use = "futures do nothing unless polled"]
 pub struct Connect {
     address: Box<str>,
@@ -36,5 +35,12 @@ impl IntoFuture for Connect {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.connect())
+    }
+}
+
+impl fmt::Debug for Connect {
+    /// Without the address, which may hold a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connect").field("account", &self.account).finish_non_exhaustive()
     }
 }

@@ -18,6 +18,15 @@ fn rule(profile: Profile) -> Rule {
     Rule::new(&ZoneLimiter::builder().zone(quota).build().unwrap().settings()[0])
 }
 
+/// Regression: the address was printed, and the store's password with it.
+#[test]
+fn what_connects_to_a_store_shows_no_password() {
+    let connect = Shared::connect("rediss://user:canary@store.example", &Account::new("SB0001"));
+    for shown in [format!("{connect:?}"), format!("{:?}", connect.root_certificates("canary"))] {
+        assert!(shown.contains("Connect") && !shown.contains("canary"), "{shown}");
+    }
+}
+
 /// A process of the account, as far as the store can tell.
 async fn process(server: &Server, profile: Profile) -> SharedZone {
     let shared = Shared::connect(&server.url(), &Account::new("SB0001")).await.unwrap();
