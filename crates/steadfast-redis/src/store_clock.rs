@@ -65,11 +65,14 @@ mod tests {
     fn after_a_step_forward_it_is_believed_only_once_it_has_let_no_time_pass() {
         let mut clock = StoreClock::default();
         clock.observe(5_000, None, 0, 10);
-        let [first, second] = [clock.latest(100), clock.latest(200)];
+        let [first, second, third] = [100, 200, 150].map(|sent| clock.latest(sent));
         clock.observe(3_600_000_000, first, 100, 150);
         assert_eq!(clock.latest(160), None);
         // The second call was on its way meanwhile.
         clock.observe(3_600_000_100, second, 200, 250);
+        assert_eq!(clock.latest(260), None);
+        // A third one was answered before the step, and its reply comes last.
+        clock.observe(5_150, third, 150, 255);
         assert_eq!(clock.latest(260), None);
         clock.observe(5_200, None, 300, 310);
         assert_eq!(clock.latest(300), Some(5_200));
