@@ -1,9 +1,11 @@
 use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::{
+    runtime::Handle,
     sync::{
         Semaphore,
-        mpsc::{self, Receiver, Sender},
+        mpsc::{self, Receiver, Sender, error::TrySendError},
     },
     time::{Instant, sleep, sleep_until},
 };
@@ -11,7 +13,11 @@ use tokio::{
 use crate::{rule::Rule, store::Store};
 
 /// Tells the store of answers and of permits given back, off the way of any caller.
-pub(crate) struct Returns(Sender<Return>);
+pub(crate) struct Returns {
+    store: Arc<Store>,
+    /// To the task. It ends with its runtime, and the next end starts another one.
+    task: Mutex<Sender<Return>>,
+}
 
 /// The end of one request.
 pub(crate) struct Return {
@@ -35,15 +41,26 @@ const AT_A_TIME: usize = 64;
 impl Returns {
     /// Starts the task. It ends when all has been told after the last sender is dropped.
     pub(crate) fn start(store: Arc<Store>) -> Self {
-        let (sender, receiver) = mpsc::channel(MOST_WAITING);
-        tokio::spawn(deliver(store, receiver));
-        Self(sender)
+        let task = Mutex::new(spawn(&Handle::current(), &store));
+        Self { store, task }
     }
 
     pub(crate) fn send(&self, ended: Return) {
-        // It is full, or the task has ended with its runtime.
-        let _ = self.0.try_send(ended);
+        let mut task = self.task.lock();
+        // If it is full, the slot frees itself.
+        let Err(TrySendError::Closed(ended)) = task.try_send(ended) else { return };
+        // So it does outside of a runtime.
+        if let Ok(runtime) = Handle::try_current() {
+            *task = spawn(&runtime, &self.store);
+            let _ = task.try_send(ended);
+        }
     }
+}
+
+fn spawn(runtime: &Handle, store: &Arc<Store>) -> Sender<Return> {
+    let (sender, receiver) = mpsc::channel(MOST_WAITING);
+    runtime.spawn(deliver(Arc::clone(store), receiver));
+    sender
 }
 
 impl Return {

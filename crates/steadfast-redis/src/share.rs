@@ -1,5 +1,5 @@
 use std::{
-    collections::HashMap,
+    collections::{HashMap, hash_map::Entry},
     sync::{Arc, Weak},
     time::Duration,
 };
@@ -62,39 +62,32 @@ impl Default for Shares {
 impl Shares {
     /// Asks the store for the slot of `zone` from now on, unless that is done already.
     pub(crate) fn ask_for(shared: &Arc<Inner>, zone: &SharedZone) {
-        let key = zone.key();
-        if zone.rule().most_lent() == 0 || shared.shares.lent.lock().contains_key(key) {
+        if zone.rule().most_lent() == 0 {
             return;
         }
         let Ok(runtime) = Handle::try_current() else { return };
-        shared.shares.lent.lock().insert(Arc::clone(key), Share::Asked);
-        let (key, rule) = (Arc::clone(key), Arc::clone(zone.rule()));
+        let (key, rule) = (Arc::clone(zone.key()), Arc::clone(zone.rule()));
+        // One lock for look and entry: of two callers one asks.
+        match shared.shares.lent.lock().entry(Arc::clone(&key)) {
+            Entry::Occupied(_) => return,
+            Entry::Vacant(vacant) => drop(vacant.insert(Share::Asked)),
+        }
         let task = Task { shared: Arc::downgrade(shared), store: Arc::clone(&shared.store), key, rule };
         runtime.spawn(task.run(shared.shares.open.subscribe()));
     }
 
     /// True if a cancel could take the slot of `key` now.
     pub(crate) fn has_room(&self, key: &str, now: Micros) -> bool {
-        let has_room = self.take(key, "", now);
-        if has_room {
-            self.end(key, "", None);
+        match self.lent.lock().get_mut(key) {
+            // Taken and given back under one lock: meanwhile no cancel finds the slot taken.
+            Some(share) => share.take("", now) && share.give_back(""),
+            None => false,
         }
-        has_room
     }
 
     /// Takes the slot of `key` for a cancel. False if there is none, or its windows have no room now.
     pub(crate) fn take(&self, key: &str, id: &str, now: Micros) -> bool {
-        match self.lent.lock().get_mut(key) {
-            Some(Share::Lent { usable_until, windows }) if now < *usable_until => {
-                // It waits for all that may still be counted, as no reserve is left behind it.
-                let decision = windows.acquire("share", &Ask::new(id, Lane::Trading).first_use(), now);
-                if decision != Decision::Granted {
-                    windows.refund(id);
-                }
-                decision == Decision::Granted
-            }
-            _ => false,
-        }
+        self.lent.lock().get_mut(key).is_some_and(|share| share.take(id, now))
     }
 
     /// Records how a request with the slot of `key` ended: when it counts as answered, or that it never left.
@@ -126,6 +119,45 @@ impl Shares {
     }
 }
 
+impl Share {
+    fn take(&mut self, id: &str, now: Micros) -> bool {
+        match self {
+            Self::Lent { usable_until, windows } if now < *usable_until => {
+                // It waits for all that may still be counted, as no reserve is left behind it.
+                let decision = windows.acquire("share", &Ask::new(id, Lane::Trading).first_use(), now);
+                if decision != Decision::Granted {
+                    windows.refund(id);
+                }
+                decision == Decision::Granted
+            }
+            _ => false,
+        }
+    }
+
+    /// Takes back a request that never left. True if there was a slot to give back to.
+    fn give_back(&mut self, id: &str) -> bool {
+        match self {
+            Self::Lent { windows, .. } => {
+                windows.refund(id);
+                true
+            }
+            Self::Asked => false,
+        }
+    }
+}
+
+/// Lets the next request ask for a slot when the task of this one ends, with its runtime. The store counts the old slot
+/// until it has run out.
+struct Ended<'a>(&'a Task);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        if let Some(shared) = self.0.shared.upgrade() {
+            shared.shares.lent.lock().remove(&self.0.key);
+        }
+    }
+}
+
 /// Keeps one slot lent.
 struct Task {
     /// Weak, so that the last clone can be dropped.
@@ -137,6 +169,7 @@ struct Task {
 
 impl Task {
     async fn run(self, mut open: watch::Receiver<()>) {
+        let _ended = Ended(&self);
         let mut id = None;
         loop {
             let pause = self.renew(&mut id).await;
@@ -188,5 +221,38 @@ impl Task {
     /// Lends or renews; `None` if the store did not say.
     async fn lend(&self, id: &str) -> Option<bool> {
         self.store.lend(&self.key, &self.rule, id, LENT_FOR + self.rule.after_share()).await.ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use steadfast_limit::{Quota, SECOND, Scope, Zone, ZoneLimiter};
+
+    use super::*;
+
+    /// Regression: the look took the slot, and gave it back under another lock, so that a cancel between the two found none.
+    #[test]
+    fn a_cancel_finds_the_slot_while_others_only_look() {
+        let quota = Quota::new(Zone::GENERAL, Scope::AuthToken).limit(10, SECOND);
+        let limiter = ZoneLimiter::builder().zone(quota).build().unwrap();
+        let rule = Rule::new(&limiter.settings()[0]).emergency_share();
+        let (shares, key) = (Shares::default(), Arc::<str>::from("key"));
+        shares.lent(&key, &rule, 0);
+        let missed = thread::scope(|scope| {
+            let look = || (0..20_000).for_each(|_| _ = shares.has_room(&key, 1));
+            scope.spawn(look);
+            scope.spawn(look);
+            let taken = |id: u32| {
+                let (id, now) = (id.to_string(), 1);
+                shares.take(&key, &id, now) && {
+                    shares.end(&key, &id, None);
+                    true
+                }
+            };
+            (0..20_000).filter(|id| !taken(*id)).count()
+        });
+        assert_eq!(missed, 0);
     }
 }

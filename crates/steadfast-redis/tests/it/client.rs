@@ -253,6 +253,28 @@ async fn a_dead_processs_request_counts_for_as_long_as_its_limiter_says_that_it_
     assert!(left > 48.0 && left < 52.0, "{left} s");
 }
 
+/// Regression: what tells of answers ended with the runtime that had connected, and so did what keeps a slot lent.
+#[test]
+fn answers_are_told_and_slots_lent_after_the_runtime_that_connected_has_ended() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let first = runtime();
+    let Some(server) = first.block_on(Server::start()) else { return };
+    let zone = first.block_on(async {
+        let zone = sharing_process(&server, "gateway").await;
+        lends(&server, 1).await;
+        zone
+    });
+    drop(first);
+    runtime().block_on(async {
+        for _ in 0..5 {
+            zone.acquire(Lane::Critical, Some(Instant::now() + 5 * SECOND)).await.unwrap().refund();
+        }
+        // A new slot beside the old one, which nobody uses and the store counts until it has run out.
+        lends(&server, 2).await;
+        holds(&server, 2).await;
+    });
+}
+
 #[tokio::test]
 async fn a_request_whose_reply_is_lost_is_given_back_and_asked_for_again() {
     let Some(server) = Server::start().await else { return };
