@@ -21,8 +21,7 @@ pub(crate) struct Args {
     /// Read the file, name what is wrong with it, and place nothing anywhere.
     #[arg(long, conflicts_with_all = ["yes", "out", "journal", "resend_absent", "in_order"])]
     pub(super) check: bool,
-    /// Place real orders without being asked. Needed where no question can be asked: at a terminal whose input is not the
-    /// keyboard, and without a terminal for a service that only STEADFAST_BASE_URL names.
+    /// Place real orders without a question. Without any terminal, as in a cron job, --base-url asks none either.
     #[arg(long, short)]
     pub(super) yes: bool,
     /// The file that keeps the token; one for each account below the user's state directory if absent.

@@ -25,14 +25,10 @@ Data goes to standard output, everything else to standard error. `--json` prints
 `schema_version` grows when one changes its meaning or goes. No secret is printed but by `auth token` and, of its own users, by
 `sandbox` and `proxy --sandbox`.
 
-Exit code 0 says that the result has arrived, too. Where standard output cannot be written, the code is 1 unless it would not
-be 0 anyway, and standard error says why. A reader that has gone (`| head -1`) ends a report or a rehearsal with 141 and
-without a further word, as the system's signal does with other programs. Where something was done (`login`, `auth reset`,
-`auth logout`, `orders rule`, `orders events --clear`, `replay`), it is 1, and what was done is said.
-
-`replay` sends nothing, and ends with 2, where the head of its results cannot be written, or standard output is closed. To this
-command, closed looks the same as a null device that is open for reading, too, as some languages open it for their children:
-`--out /dev/null` says that no results are wanted. The other verbs take a closed output for the null device.
+If standard output cannot be written, exit code 0 becomes 1, and standard error says why. A report or a rehearsal whose reader
+is gone (`| head -1`) ends with 141. A verb that has changed something (`login`, `auth reset`, `auth logout`, `orders rule`,
+`orders events --clear`, `replay`) ends with 1 then, and says on standard error what was done. `replay` sends nothing and ends
+with 2 if it cannot begin its results, or if standard output is closed; `--out /dev/null` says that no results are wanted.
 
 Programs in other languages place orders by `proxy` or `exec`: [the sidecar](sidecar.md).
 ";
@@ -42,7 +38,14 @@ const SESSION: &str = "
 
 A file of three orders is placed with a real service. The answer to the second is lost, and Ctrl-C comes while it is looked for:
 it is found, and the third is not sent. The second run sends only that one. `STEADFAST_BASE_URL` names the service, and `steadfast
-login` has fetched a token; without `--yes` the run asks before it places anything.
+login` has fetched a token. Without `--yes`:
+
+| terminal | service named by | what happens |
+|---|---|---|
+| input and standard error are one | either | a question |
+| only one of the two is | either | exit code 2, nothing sent |
+| none (cron, CI) | `--base-url` | **orders are placed without a question** |
+| none (cron, CI) | `STEADFAST_BASE_URL` alone | exit code 2, nothing sent |
 ";
 
 /// The exit codes, and what a script does about them.
@@ -105,11 +108,15 @@ one file: `STEADFAST_JOURNAL` must name another one for each file. `replay` note
 behind it, and, where the journal stands elsewhere than beside the file, the journal in the file's name with `.journals` behind
 it.
 
+- **A journal is of one trading day** (midnight to midnight in India). On another day it is refused with exit code 2, and nothing
+  is sent. Settle what is open (`steadfast orders unresolved`), and give the day's orders a file of their own, such as
+  `orders-2026-11-26.csv`. Do not move the journal away to run the same file again: all its rows are sent then, also those that
+  were placed.
 - A journal that holds what was sent of another file is refused with exit code 2, also where the rows are equal. A file that was
   renamed goes on with its journal by `--journal`.
-- A file that another journal tells of today is refused with exit code 2, as long as the notes and that journal are there. By
-  `--journal` the command line itself says which one it is, and all that this one does not tell of is sent. `--journal` with a
-  new name sends the whole file once more.
+- A file that another journal tells of today is refused with exit code 2, as long as the notes and that journal are there. With
+  `--journal` you name the journal yourself, and **every row that it does not know is sent**: a new name sends the whole file once
+  more.
 - Orders from standard input or a pipe have no file: two of them with equal rows under one journal are taken for one.
 - A copy of a file is another file.
 ";
@@ -337,10 +344,10 @@ async fn page() -> String {
         "A second Ctrl-C ends the run at once. Rows that it leaves without a result are `unresolved`, and the exit code is 6 if \
          there are any, or rows that are `not looked for`. The next run looks for both, on the same day.",
         "A 401 to an order does not end the run as long as lists are read with the same token: the row is `not executed`, and \
-         the exit code 7. Ten of them without a placed order in between do.",
+         the exit code is 7. Ten such answers in a row end the run.",
         "A token that the service refuses for good ends the run: the \
          rows that are left are `not sent`, and the exit code is 3, or 6 where no list could be read with it either, so that \
-         orders are in doubt. SIGHUP and SIGTERM are as Ctrl-C; SIGHUP is not, where the command was started by `nohup`.",
+         orders are in doubt. SIGTERM and SIGHUP act like Ctrl-C. Under `nohup` SIGHUP is ignored.",
     ] {
         write!(page, "\n{}\n", wrapped("", paragraph)).unwrap();
     }
