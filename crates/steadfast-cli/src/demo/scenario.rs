@@ -226,18 +226,18 @@ mod tests {
         }
 
         #[test]
-        fn events_are_in_order_and_polls_are_at_most_four_a_second(seed: u64, orders in 60_usize..900) {
+        fn events_are_in_order_and_polls_ask_for_more_than_the_quota(seed: u64, orders in 60_usize..900) {
             let scenario = Scenario::new(seed, orders);
             prop_assert!(scenario.events.is_sorted_by_key(|event| event.at));
-            let polls: Vec<Duration> =
-                scenario.events.iter().filter(|e| e.action == Action::Poll).map(|e| e.at).collect();
-            prop_assert!(polls.windows(5).all(|five| five[4] - five[0] >= Duration::from_secs(1)));
-            let reads_and_cancels: Vec<Duration> = scenario.events.iter()
-                .filter(|e| matches!(e.action, Action::Poll | Action::Cancel(_))).map(|e| e.at).collect();
-            prop_assert!(
-                reads_and_cancels.windows(9).all(|nine| nine[8] - nine[0] >= Duration::from_secs(1)),
-                "eight in any second leave room for reads that look for orders in doubt"
-            );
+            let at = |wanted: fn(&Action) -> bool| -> Vec<Duration> {
+                scenario.events.iter().filter(|event| wanted(&event.action)).map(|event| event.at).collect()
+            };
+            let polls = at(|action| *action == Action::Poll);
+            prop_assert!(polls.windows(12).step_by(6).all(|twelve| twelve[11] - twelve[0] < Duration::from_secs(1)));
+            let cancels = at(|action| matches!(action, Action::Cancel(_)));
+            prop_assert!(cancels.windows(6).all(|six| six[5] - six[0] >= Duration::from_secs(1)), "five in any second");
+            let last = polls[polls.len() - 1] + Duration::from_secs(1);
+            prop_assert!(cancels.iter().all(|at| (polls[0]..last).contains(at)), "polls go on around each cancel");
             let placed: Vec<usize> = scenario.events.iter().filter_map(|event| match event.action {
                 Action::Place(number) => Some(number),
                 _ => None,

@@ -24,10 +24,12 @@ pub(crate) struct Wave {
     pub(crate) orders: usize,
 }
 
-/// The pause between two reads of the list: four a second at most.
-const BETWEEN_POLLS: Duration = Duration::from_millis(250);
-/// Orders cancelled at one instant.
-const FLURRY: usize = 3;
+/// A dashboard reads the list for each of its panels, twice a second. That is more than the general quota admits, so that
+/// reads wait at every client, and cancels wait behind them at those that have one queue.
+const PANELS: usize = 6;
+const BETWEEN_REFRESHES: Duration = Duration::from_millis(500);
+/// Orders cancelled at one instant: as many as this stack keeps free for cancels in a zone of ten a second.
+const FLURRY: usize = 2;
 const LULL: Duration = Duration::from_secs(18);
 /// The time from the end of the lull to the death of the token.
 const DUSK: Duration = Duration::from_secs(2);
@@ -86,19 +88,12 @@ impl Timetable {
     /// Returns when the list is read.
     pub(crate) fn polls(&self) -> impl Iterator<Item = Duration> + use<> {
         let (from, to) = self.lull;
-        let mut at = from;
-        std::iter::from_fn(move || {
-            let poll = at;
-            at += BETWEEN_POLLS;
-            (poll < to).then_some(poll)
-        })
+        let refreshes = (0..).map(move |count| from + BETWEEN_REFRESHES * count).take_while(move |at| *at < to);
+        refreshes.flat_map(|at| std::iter::repeat_n(at, PANELS))
     }
 
     /// Returns when orders are cancelled: half in flurries, as when a strategy is stopped, half one by one between
-    /// them.
-    ///
-    /// Reads of the list, including searches for orders in doubt, leave room in the general quota for four more
-    /// requests in any second. No second asks for more, so a cancel that waits does so because of its client.
+    /// them. In any second they are fewer than the quota admits, so a cancel that waits does so because of its client.
     pub(crate) fn cancels(&self, dice: &mut Dice) -> Vec<Duration> {
         let (from, to) = self.lull;
         let flurries = self.cancels.div_ceil(2 * FLURRY).max(1);
