@@ -130,7 +130,7 @@ impl<'a> Report<'a> {
         writeln!(
             f,
             r#"<section><h2>Waits by lane</h2>
-<p>From the call to its first request that the quota admits, one dot a call, on a logarithmic axis. A wave asks for more orders at once than the quota admits in a second, so orders have to wait; cancels should not.</p>
+<p>From the call to its first request that the quota admits, one dot a call, on a logarithmic axis. Waves ask for more orders than the quota admits, and polls for more reads, so these have to wait; cancels should not.</p>
 <ul class="legend"><li><i class="blue round"></i>one call</li><li><i class="ink bar"></i>median and 99th percentile</li></ul>
 <div class="columns">"#
         )?;

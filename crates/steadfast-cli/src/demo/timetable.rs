@@ -88,7 +88,8 @@ impl Timetable {
     /// Returns when the list is read.
     pub(crate) fn polls(&self) -> impl Iterator<Item = Duration> + use<> {
         let (from, to) = self.lull;
-        let refreshes = (0..).map(move |count| from + BETWEEN_REFRESHES * count).take_while(move |at| *at < to);
+        let refreshes =
+            (0..).map(move |count| from + BETWEEN_REFRESHES * count).take_while(move |at| *at < to);
         refreshes.flat_map(|at| std::iter::repeat_n(at, PANELS))
     }
 
