@@ -53,6 +53,8 @@ pub(crate) struct StoredToken {
     pub(crate) refused: bool,
     /// When it was refused last, if a program has noted the time.
     pub(crate) refused_at: Option<i64>,
+    /// When a login because of that may follow, if a program that logs in by itself has noted it.
+    pub(crate) next_login: Option<i64>,
 }
 
 /// Logins in a row that were answered with 429.
@@ -81,6 +83,9 @@ pub struct Summary {
     pub is_refused: bool,
     /// When it was refused last, by the service's clock, as far as a program has noted that.
     pub refused_at: Option<SystemTime>,
+    /// When a login by itself may follow that, by the service's clock, if a program with such a login has noted it. That
+    /// program goes on with the refused token until then.
+    pub renewed_at: Option<SystemTime>,
     /// Logins of the account since the last success that were wrong, or have an unknown end: three latch the account.
     pub failures: u32,
     /// The same for the credentials that were used last: two latch them.
@@ -103,7 +108,9 @@ pub struct Summary {
 }
 
 /// The format that this program writes.
-const VERSION: u64 = 5;
+const VERSION: u64 = 6;
+/// The version that did not know when a login follows a refusal.
+const VERSION_OF_REFUSED: u64 = 5;
 /// The version that did not know when a token was refused.
 const VERSION_OF_THROTTLED: u64 = 4;
 /// The version that did not know logins that were answered with 429.
@@ -151,6 +158,9 @@ struct WireToken {
     // Not in versions 1 to 4.
     #[serde(default)]
     refused_ms: Option<i64>,
+    // Not in versions 1 to 5.
+    #[serde(default)]
+    next_login_ms: Option<i64>,
 }
 
 #[derive(Deserialize)]
@@ -176,6 +186,7 @@ impl Record {
             worked: token.worked,
             refused: token.refused,
             refused_ms: token.refused_at,
+            next_login_ms: token.next_login,
         });
         let wire = Wire {
             version: VERSION,
@@ -204,7 +215,7 @@ impl Record {
         let garbled = |_| StoreError::Garbled { place: place.to_owned() };
         let Version { version } = serde_json::from_slice(bytes).map_err(garbled)?;
         let wire: Wire<Failures> = match version {
-            VERSION | VERSION_OF_THROTTLED | VERSION_OF_UNKNOWN | VERSION_OF_KEYS => {
+            VERSION | VERSION_OF_REFUSED | VERSION_OF_THROTTLED | VERSION_OF_UNKNOWN | VERSION_OF_KEYS => {
                 serde_json::from_slice(bytes).map_err(garbled)?
             }
             VERSION_OF_ONE => serde_json::from_slice::<Wire<Tried>>(bytes).map_err(garbled)?.into(),
@@ -218,6 +229,7 @@ impl Record {
             worked: token.worked,
             refused: token.refused,
             refused_at: token.refused_ms,
+            next_login: token.next_login_ms,
         });
         Ok(Self {
             revision: wire.revision,
@@ -326,6 +338,7 @@ impl Record {
             has_worked: token.is_some_and(|token| token.worked),
             is_refused: token.is_some_and(|token| token.refused),
             refused_at: token.and_then(|token| at(token.refused_at?)),
+            renewed_at: token.and_then(|token| at(token.next_login?)),
             failures: self.failures.account,
             failures_of_credentials: last.spent,
             latched: needs_reset || last.latched || last.spent >= BUDGET,
@@ -386,9 +399,10 @@ mod tests {
     fn record() -> Record {
         let secret = SecretString::from("t0k3n");
         let life = Some(Duration::from_secs(60));
-        let refused_at = Some(60_000);
+        let (worked, refused) = (true, true);
+        let (refused_at, next_login) = (Some(60_000), Some(120_000));
         let token =
-            StoredToken { serial: 3, secret, issued: 5, life, worked: true, refused: true, refused_at };
+            StoredToken { serial: 3, secret, issued: 5, life, worked, refused, refused_at, next_login };
         Record { revision: 7, token: Some(token), steps: vec![1, 2], ..Record::default() }
     }
 
@@ -397,14 +411,15 @@ mod tests {
         let bytes = record().encode();
         let read = Record::decode(bytes.expose_secret(), "x").unwrap();
         assert_eq!(read.encode().expose_secret(), bytes.expose_secret());
-        assert_eq!((read.revision(), read.serial(), read.steps), (7, 3, vec![1, 2]));
-        assert_eq!(read.token.unwrap().expires(), Some(60_005));
+        assert_eq!((read.revision(), read.serial(), &read.steps), (7, 3, &vec![1, 2]));
+        assert_eq!(read.token.as_ref().unwrap().expires(), Some(60_005));
+        assert_eq!(read.summary().renewed_at, SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(120)));
     }
 
     #[test]
     fn another_version_is_told_from_a_torn_record() {
-        let version = Record::decode(br#"{"version":6,"x":1}"#, "x").unwrap_err();
-        assert!(matches!(version, StoreError::UnknownVersion { version: 6, .. }));
+        let version = Record::decode(br#"{"version":7,"x":1}"#, "x").unwrap_err();
+        assert!(matches!(version, StoreError::UnknownVersion { version: 7, .. }));
         for torn in [&b""[..], b"{}", b"{\"version\":1}", b"null", b"\xff"] {
             assert!(matches!(Record::decode(torn, "x"), Err(StoreError::Garbled { .. })));
         }

@@ -15,11 +15,13 @@ pub struct Token {
     header: HeaderValue,
     worked: AtomicBool,
     withdrawn: AtomicBool,
+    denied: AtomicBool,
 }
 
 impl Token {
     pub(crate) fn new(secret: SecretString, header: HeaderValue, generation: TokenGeneration) -> Self {
-        Self { generation, secret, header, worked: AtomicBool::new(false), withdrawn: AtomicBool::new(false) }
+        let [worked, withdrawn, denied] = [(); 3].map(|()| AtomicBool::new(false));
+        Self { generation, secret, header, worked, withdrawn, denied }
     }
 
     /// Returns the token's generation, which grows by one with each new token.
@@ -52,6 +54,15 @@ impl Token {
 
     pub(crate) fn note_worked(&self) {
         self.worked.store(true, Ordering::Relaxed);
+    }
+
+    /// True if the service has refused the token since it accepted it last.
+    pub(crate) fn is_denied(&self) -> bool {
+        self.denied.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_denied(&self, denied: bool) {
+        self.denied.store(denied, Ordering::Relaxed);
     }
 
     pub(crate) fn set_withdrawn(&self, withdrawn: bool) {

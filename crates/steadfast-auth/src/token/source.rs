@@ -247,10 +247,12 @@ impl TokenSource {
         self.peek().as_ref().is_some_and(|token| token.generation() > sent)
     }
 
-    /// Notes that the service accepted the token. Only the first acceptance takes a lock.
+    /// Notes that the service accepted the token. Only the first acceptance, and the first after a 401, takes a lock.
     pub(crate) fn accepted(&self, generation: TokenGeneration) {
         let token = self.peek();
-        if let Some(token) = token.as_ref().filter(|t| t.generation() == generation && !t.has_worked()) {
+        if let Some(token) =
+            token.as_ref().filter(|t| t.generation() == generation && (!t.has_worked() || t.is_denied()))
+        {
             token.note_worked();
             self.shared.accepted(generation);
         }

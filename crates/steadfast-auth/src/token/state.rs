@@ -1,10 +1,12 @@
 mod refusal;
 mod sharing;
+mod suspicions;
 
 use std::{collections::VecDeque, time::Duration};
 
 pub(crate) use self::{refusal::AfterRefusal, sharing::Adopted};
 
+use self::suspicions::Suspicions;
 use super::{Renewal, TokenPhase};
 use crate::{
     error::AuthErrorKind,
@@ -13,6 +15,8 @@ use crate::{
 
 /// With an open breaker, one request passes this often to test whether the service accepts again.
 const BETWEEN_PROBES: Duration = Duration::from_secs(30);
+/// From this number of sessions in a day on, the last ones of ten (§5) are spent sparingly.
+pub(crate) const MANY_SESSIONS: usize = 7;
 /// How often a request without a usable token looks for a stored one.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(5);
 const DAY_MS: i64 = 86_400_000;
@@ -59,7 +63,7 @@ pub(crate) struct TokenState {
     // Other processes may store tokens.
     shares: bool,
     look_at: Duration,
-    suspected: Option<Duration>,
+    suspicions: Suspicions,
     breaker: Option<Breaker>,
     asked_for: u64,
     sessions: VecDeque<i64>,
@@ -78,6 +82,10 @@ struct Held {
     fresh: bool,
     // When the service first refused it, before accepting it at all or before accepting it from this process.
     refused: Option<Duration>,
+    // When the service first refused it after it had worked, if it has not accepted it since.
+    denied: Option<Duration>,
+    // The store has been told of that.
+    denial_told: bool,
     doubted: bool,
     // A person has been told that it is refused.
     called: bool,
@@ -127,7 +135,7 @@ impl TokenState {
             looking: false,
             shares: false,
             look_at: Duration::ZERO,
-            suspected: None,
+            suspicions: Suspicions::default(),
             breaker: None,
             asked_for: 0,
             sessions: VecDeque::new(),
@@ -177,6 +185,7 @@ impl TokenState {
     pub(crate) fn accepted(&mut self, generation: u64) {
         if let Some(held) = self.held.as_mut().filter(|h| h.generation == generation) {
             (held.worked, held.fresh) = (true, false);
+            (held.denied, held.denial_told) = (None, false);
             self.breaker = None;
         }
     }
@@ -213,6 +222,14 @@ impl TokenState {
     /// timers stand still.
     pub(crate) fn tick(&mut self, now: Now, may_renew: bool) -> Tick {
         let Some(held) = self.held.filter(|_| !self.flying) else { return Tick::Idle };
+        // ## Suspect => waiting
+        //
+        // Callers may have stopped because of the refusals, so no further 401 would start the login.
+        if self.is_dead(now) && self.may_suspect(now) {
+            self.suspicions.begin(now.elapsed);
+            self.join(true);
+            return Tick::Renew;
+        }
         if !self.is_advisory(held, now) {
             return Tick::Idle;
         }
@@ -232,6 +249,7 @@ impl TokenState {
     /// Takes in the token of a successful login and returns its generation; an unchanged token keeps its generation.
     pub(crate) fn granted(&mut self, issued: i64, life: Option<Duration>, same: bool, now: Now) -> u64 {
         self.policy.granted(now.elapsed);
+        self.suspicions.granted();
         self.granted = Some(now.aging);
         let expires = life.map(|l| issued.saturating_add(i64::try_from(l.as_millis()).unwrap_or(i64::MAX)));
         // A given token belongs to a session that was opened elsewhere.
@@ -242,8 +260,7 @@ impl TokenState {
     }
 
     fn hold(&mut self, issued: i64, expires: Option<i64>, same: bool, now: Now) -> u64 {
-        self.flying = false;
-        self.looking = false;
+        self.land();
         let ahead = now.wall.saturating_sub(now.aging);
         match &mut self.held {
             // The service has returned the session's token again. That does not improve it, so its history stays.
@@ -265,6 +282,8 @@ impl TokenState {
                     worked: false,
                     fresh: false,
                     refused: None,
+                    denied: None,
+                    denial_told: false,
                     doubted: false,
                     called: false,
                 });
@@ -275,8 +294,7 @@ impl TokenState {
 
     /// Ends a login that failed for good. The current token stays as usable as it was.
     pub(crate) fn failed(&mut self) {
-        self.flying = false;
-        self.looking = false;
+        self.land();
         if let Some(held) = &mut self.held {
             held.doubted = false;
         }
@@ -289,8 +307,13 @@ impl TokenState {
         if self.resumes_at(now).is_none() {
             return self.failed();
         }
+        self.land();
+    }
+
+    fn land(&mut self) {
         self.flying = false;
         self.looking = false;
+        self.suspicions.end();
     }
 
     /// Notes a session that an attempt may have opened.
@@ -304,10 +327,14 @@ impl TokenState {
         self.sessions.len()
     }
 
+    fn has_many_sessions(&self) -> bool {
+        self.sessions.len() >= MANY_SESSIONS
+    }
+
     /// Forgets everything that holds back logins, and the token if the breaker is open.
     pub(crate) fn reset(&mut self) {
         self.policy.reset();
-        self.suspected = None;
+        self.suspicions = Suspicions::default();
         if self.breaker.take().is_some() {
             self.held = None;
         }
@@ -331,9 +358,11 @@ impl TokenState {
     /// Returns until when, by the aging clock, requests need not ask: the token is good and no renewal is due.
     pub(crate) fn carefree_until(&self) -> i64 {
         match self.held {
-            Some(held) if !held.doubted && self.breaker.is_none() => held.expires.map_or(i64::MAX, |e| {
-                self.renewal.advisory_at(held.issued, e, held.generation).saturating_sub(held.ahead)
-            }),
+            Some(held) if !held.doubted && held.denied.is_none() && self.breaker.is_none() => {
+                held.expires.map_or(i64::MAX, |e| {
+                    self.renewal.advisory_at(held.issued, e, held.generation).saturating_sub(held.ahead)
+                })
+            }
             _ => i64::MIN,
         }
     }
@@ -358,7 +387,7 @@ impl TokenState {
     pub(crate) fn phase(&self, now: Now) -> TokenPhase {
         let usable = self.held.filter(|h| !h.doubted && !h.is_over(now));
         match (usable, self.held) {
-            (Some(_), _) if self.breaker.is_some() => TokenPhase::Suspect,
+            (Some(_), _) if self.breaker.is_some() || self.is_dead(now) => TokenPhase::Suspect,
             (Some(held), _) if self.is_mandatory(held, now) => TokenPhase::Mandatory,
             (Some(held), _) if self.is_advisory(held, now) => TokenPhase::Advisory,
             (Some(_), _) => TokenPhase::Valid,
@@ -367,6 +396,38 @@ impl TokenState {
             (None, _) if self.mode == Some(LoginMode::Attended) && !self.flying => TokenPhase::NeedsHuman,
             (None, Some(_)) => TokenPhase::Expired,
             (None, None) => TokenPhase::None,
+        }
+    }
+
+    /// True if a request that needs a token fails now: the service refuses it, or there is none and no login may start.
+    pub(crate) fn is_unusable(&self, now: Now) -> bool {
+        match self.held.filter(|h| !h.doubted && !h.is_over(now)) {
+            _ if self.flying || self.mode.is_none() => false,
+            Some(_) => self.breaker.is_some() || self.is_dead(now),
+            None => self.may_start(now).is_err(),
+        }
+    }
+
+    /// Returns when the next login starts by itself, if requests fail until then; `None` if none will.
+    pub(crate) fn next_login(&self, now: Now) -> Option<Duration> {
+        let is_held_back = self.is_unusable(now) && self.breaker.is_none();
+        if !is_held_back || self.mode != Some(LoginMode::Unattended) || self.policy.is_latched() {
+            return None;
+        }
+        let allowed = self.policy.may_be_asked(now.elapsed).err().and_then(|refusal| refusal.ready);
+        let rested = self.suspicions.next(self.has_many_sessions()).filter(|_| self.is_dead(now));
+        allowed.max(rested).max(Some(now.elapsed))
+    }
+
+    /// Returns true if the store has to be told that the service refuses the held token, once for each denial.
+    pub(crate) fn tells_denial(&mut self, now: Now) -> bool {
+        let is_news = !self.flying && self.is_dead(now);
+        match &mut self.held {
+            Some(held) if is_news && !held.denial_told => {
+                held.denial_told = true;
+                true
+            }
+            _ => false,
         }
     }
 

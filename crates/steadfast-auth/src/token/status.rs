@@ -35,6 +35,10 @@ pub struct Status {
     /// When it ends, by this machine's clock as it was when the token came; `None` if there is no token, or only the
     /// service knows.
     pub expires_at: Option<SystemTime>,
+    /// True if requests that need a token fail now: the service refuses it, or there is none and no login may start.
+    pub unusable: bool,
+    /// When the next login starts by itself, if `unusable` and one will.
+    pub next_login_at: Option<SystemTime>,
     /// True if logins have stopped until a reset, whether or not a token is still usable.
     pub latched: bool,
     /// Sessions that this process has opened, or may have opened, in the last 24 hours; a user has ten (§5).

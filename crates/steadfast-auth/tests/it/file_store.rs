@@ -209,9 +209,9 @@ async fn a_record_of_another_version_or_account_is_refused_and_left_as_it_is() {
     assert!(chain(&error).contains("belongs to another base address, api_key or user"), "{}", chain(&error));
     assert_eq!(fs::read(store.path()).unwrap(), before);
 
-    let newer = r#"{"version":6,"revision":9}"#;
+    let newer = r#"{"version":7,"revision":9}"#;
     fs::write(store.path(), newer).unwrap();
-    assert!(matches!(store.load().await, Err(StoreError::UnknownVersion { version: 6, .. })));
+    assert!(matches!(store.load().await, Err(StoreError::UnknownVersion { version: 7, .. })));
     assert!(store.reset().await.is_err());
     assert_eq!(fs::read_to_string(store.path()).unwrap(), newer);
 }

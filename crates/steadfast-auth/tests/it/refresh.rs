@@ -182,25 +182,43 @@ async fn a_second_401_with_the_same_new_token_surfaces() {
     assert_eq!(bench.logins.count(), 2);
 }
 
+/// Regression: one stray 401 caused a login, and none followed for 15 minutes, although the session had ended.
 #[tokio::test(start_paused = true)]
-async fn a_young_token_causes_at_most_one_login_in_15_minutes() {
-    let bench = Bench::with_working_token(
-        "one",
-        [Answer::Token("two"), Answer::Token("three"), Answer::Token("four")],
-    )
-    .await;
-    bench.api.accept(["two"]);
+async fn a_session_that_ends_soon_after_a_stray_401_is_told_and_followed_by_another() {
+    let answers = [Answer::Token("two"), Answer::Token("three"), Answer::Token("four")];
+    let bench = Bench::with_working_token("one", answers).await;
+    bench.api.answer_with([Answer::Status(401), Answer::ByToken]);
+    bench.api.accept(["one", "two"]);
     let suspected = Instant::now();
-    assert_eq!(bench.get().await.unwrap().status(), 200);
+    assert_eq!(bench.get().await.unwrap().status(), 200, "one stray 401");
     assert_eq!(bench.logins.count(), 2);
     bench.api.accept(["three"]);
-    while suspected.elapsed() < secs(15 * 60) {
-        assert_eq!(bench.get().await.unwrap().status(), 401);
+    // The login has waited for the next code.
+    let ended = Instant::now();
+    while suspected.elapsed() < secs(60) {
+        let refused = bench.get().await.unwrap();
+        assert_eq!(refused.status(), 401);
+        let ready = refused.extensions().get::<Unrenewed>().unwrap().0.ready_at();
+        let status = bench.source.status();
+        // One 401 may be a mistake.
+        let is_known = ended.elapsed() >= secs(2);
+        assert_eq!((status.unusable, ready), (is_known, is_known.then_some(suspected + secs(60))));
+        assert_eq!(status.phase, if is_known { TokenPhase::Suspect } else { TokenPhase::Valid });
+        assert_eq!(status.next_login_at.is_some(), is_known);
         tokio::time::sleep(secs(7)).await;
     }
     assert_eq!(bench.logins.count(), 2);
     assert_eq!(bench.get().await.unwrap().status(), 200);
-    assert_eq!(bench.logins.count(), 3);
+    assert_eq!((bench.logins.count(), bench.source.status().unusable), (3, false));
+    // The next one waits longer, and an answer shows that the token works after all.
+    bench.api.answer_with([Answer::Status(401), Answer::Status(401), Answer::ByToken]);
+    for _ in 0..2 {
+        assert_eq!(bench.get().await.unwrap().status(), 401);
+        tokio::time::sleep(secs(50)).await;
+    }
+    assert!(bench.source.status().unusable);
+    assert_eq!(bench.get().await.unwrap().status(), 200);
+    assert_eq!((bench.logins.count(), bench.source.status().phase), (3, TokenPhase::Valid));
 }
 
 #[tokio::test(start_paused = true)]

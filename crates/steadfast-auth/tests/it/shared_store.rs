@@ -800,3 +800,40 @@ async fn o10_a_token_that_is_never_accepted_ends_the_wait_and_costs_no_login() {
     assert_eq!(b.status().phase, TokenPhase::Suspect, "nothing is sent in vain");
     assert_eq!(logins.count(), 2, "no login for a token that was never accepted");
 }
+
+/// `steadfast auth status` is another process: it knows of a refused session only by the store.
+#[tokio::test(start_paused = true)]
+async fn a_refused_session_is_in_the_store_until_the_token_is_accepted() {
+    let (clock, store) = (Clock::new(), kept::store());
+    let logins = Script::new(&clock, [Answer::Token("one"), Answer::Token("two")]);
+    let api = Script::new(&clock, [Answer::ByToken]);
+    api.accept(["one"]);
+    let source = process(&clock, &logins, store.clone());
+    assert_eq!(send(&source, &api).await, 200);
+    api.accept(["two"]);
+    let suspected = Instant::now();
+    assert_eq!(send(&source, &api).await, 200, "a login has followed");
+    api.accept([]);
+    let identity = Identity::new(&base().to_string(), &api_key(), "U1");
+    let summary = || async {
+        // The store is told in the background.
+        tokio::time::sleep(secs(1)).await;
+        store.summary_of(&identity).await.unwrap().unwrap()
+    };
+    assert_eq!(send(&source, &api).await, 401);
+    assert_eq!(
+        (summary().await.refused_at, summary().await.renewed_at),
+        (None, None),
+        "one may be a mistake"
+    );
+    tokio::time::sleep(secs(2)).await;
+    let rest = secs(60) - suspected.elapsed();
+    assert_eq!(send(&source, &api).await, 401);
+    let told = summary().await;
+    let next = told.renewed_at.unwrap().duration_since(told.refused_at.unwrap()).unwrap();
+    assert!(rest.abs_diff(next) < secs(1), "{rest:?} {next:?}");
+    assert!(!told.is_refused, "others may still take it over");
+    api.accept(["two"]);
+    assert_eq!(send(&source, &api).await, 200);
+    assert_eq!((summary().await.refused_at, summary().await.renewed_at), (None, None));
+}

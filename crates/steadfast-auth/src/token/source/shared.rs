@@ -27,7 +27,7 @@ use crate::{
     store::{AccountStore, Identity, MemoryStore},
     token::{
         HumanNeeded, Renewal, Status,
-        state::{AfterRefusal, Now, Tick, TokenState},
+        state::{AfterRefusal, MANY_SESSIONS, Now, Tick, TokenState},
     },
 };
 
@@ -155,11 +155,14 @@ impl Shared {
     }
 
     /// Returns why a 401 goes to the caller, and notifies a person if one is needed.
-    fn surfaces(&self, generation: TokenGeneration) -> AuthError {
+    fn surfaces(self: &Arc<Self>, generation: TokenGeneration) -> AuthError {
+        let now = self.now();
         let mut state = self.flight.lock();
-        let error = self.why_refused(&state);
+        let next = state.token.next_login(now).map(|at| self.instant(at));
+        let error = self.why_refused(&state).with_ready_at(next);
         let help = state.token.calls_for_help(generation.0);
         drop(state);
+        self.tell_denial();
         if help {
             tracing::warn!("access token is refused and only a person can renew it");
             (self.on_human_needed)(HumanNeeded { within: Duration::ZERO });
@@ -167,9 +170,16 @@ impl Shared {
         error
     }
 
-    pub(super) fn tick(&self) -> Tick {
+    pub(super) fn tick(self: &Arc<Self>) -> Tick {
         let may_renew = (self.may_renew)();
-        self.flight.tick(self.now(), may_renew)
+        let tick = self.flight.tick(self.now(), may_renew);
+        self.tell_denial();
+        tick
+    }
+
+    /// Returns the time of this machine's clock at a monotonic instant that is not past.
+    fn wall_of(&self, at: Duration, now: Now) -> Option<SystemTime> {
+        self.clock.now().checked_add(at.saturating_sub(now.elapsed))
     }
 
     pub(super) fn ask_human(&self) {
@@ -191,6 +201,8 @@ impl Shared {
             phase: state.token.phase(now),
             generation: self.flight.load().as_ref().map(|token| token.generation()),
             expires_at: state.token.expires().and_then(|e| time_at(e - offset.unwrap_or_default())),
+            unusable: state.token.is_unusable(now),
+            next_login_at: state.token.next_login(now).and_then(|at| self.wall_of(at, now)),
             latched: state.token.policy.is_latched(),
             sessions: state.token.sessions(),
             clock_offset_ms: offset,
@@ -340,8 +352,6 @@ impl Shared {
 const BEFORE: Duration = Duration::from_secs(2 * 86_400);
 /// The pause between samples. Clocks drift by milliseconds in this time.
 const BETWEEN_SAMPLES_MS: i64 = 60_000;
-/// From this number of sessions on, a warning is logged.
-const MANY_SESSIONS: usize = 7;
 
 pub(super) fn time_at(ms: i64) -> Option<SystemTime> {
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(u64::try_from(ms).ok()?))

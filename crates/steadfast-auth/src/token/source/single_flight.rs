@@ -267,6 +267,7 @@ impl SingleFlight {
         }
         if let Some(token) = &*self.token.load() {
             token.set_withdrawn(state.token.withdrawn() == Some(token.generation().0));
+            token.set_denied(state.token.is_denied());
         }
     }
 }

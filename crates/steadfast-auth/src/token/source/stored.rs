@@ -24,6 +24,10 @@ use crate::{
 pub(super) enum Verdict {
     Accepted,
     Refused,
+    /// A program that logs in by itself is refused. It goes on with the token until its next login, by the service's clock.
+    Denied {
+        next_login: Option<i64>,
+    },
 }
 
 /// Which budgets a failure has spent.
@@ -119,6 +123,7 @@ impl Shared {
                 worked: false,
                 refused: false,
                 refused_at: None,
+                next_login: None,
             });
             None
         });
@@ -199,13 +204,37 @@ impl Shared {
         self.in_background(async move { shared.note_verdict(serial, Verdict::Accepted).await });
     }
 
+    /// Stores that the service refuses the held token, for those who ask the store, once for each denial.
+    pub(super) fn tell_denial(self: &Arc<Self>) {
+        let now = self.now();
+        let (serial, next_login) = {
+            let mut state = self.flight.lock();
+            if !state.token.tells_denial(now) {
+                return;
+            }
+            let wait = state.token.next_login(now).map(|at| at.saturating_sub(now.elapsed).as_millis());
+            let next = wait.map(|wait| now.wall.saturating_add(i64::try_from(wait).unwrap_or(i64::MAX)));
+            (state.serial, next)
+        };
+        tracing::warn!("the service refuses the access token, and no login may follow yet");
+        let shared = Arc::clone(self);
+        let verdict = Verdict::Denied { next_login };
+        self.in_background(async move { shared.note_verdict(serial, verdict).await });
+    }
+
     /// Writes down the service's verdict on the account's token number `serial`, unless there is a later token.
     pub(super) async fn note_verdict(&self, serial: u64, verdict: Verdict) -> Result<(), StoreError> {
         let lease = self.account.open_own().await?;
         let now = self.now().wall;
         let note = |token: &mut StoredToken| match verdict {
-            Verdict::Accepted => (token.worked, token.refused, token.refused_at) = (true, false, None),
+            Verdict::Accepted => {
+                (token.worked, token.refused) = (true, false);
+                (token.refused_at, token.next_login) = (None, None);
+            }
             Verdict::Refused => (token.refused, token.refused_at) = (true, Some(now)),
+            Verdict::Denied { next_login } => {
+                (token.refused_at, token.next_login) = (Some(now), next_login);
+            }
         };
         let is_news = |mut token: StoredToken| {
             let before = (token.worked, token.refused, token.refused_at);

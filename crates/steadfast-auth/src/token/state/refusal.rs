@@ -3,8 +3,6 @@ use std::time::Duration;
 use super::{BETWEEN_PROBES, Breaker, Held, Now, TokenState};
 use crate::login::LoginMode;
 
-/// The least time between two logins that were caused by the refusal of a young token.
-pub(super) const BETWEEN_SUSPICIONS: Duration = Duration::from_secs(15 * 60);
 /// How long a new token may be unknown to parts of the service.
 const PROPAGATION: Duration = Duration::from_secs(2);
 
@@ -38,14 +36,13 @@ impl TokenState {
     }
 
     fn judge_refusal(&mut self, generation: u64, resent: bool, now: Now) -> AfterRefusal {
-        let Some(held) = &mut self.held else { return AfterRefusal::Surface };
+        let Some(held) = self.held else { return AfterRefusal::Surface };
         if generation < held.generation {
             return AfterRefusal::Resend;
         }
         if generation > held.generation {
             return AfterRefusal::Surface;
         }
-        let held = *held;
         if self.flying {
             return if resent { AfterRefusal::Surface } else { self.join(false) };
         }
@@ -66,16 +63,38 @@ impl TokenState {
 
     /// ## Valid => Suspect
     ///
-    /// The session was evicted or revoked overnight, or the 401 has another reason. One login may help; more would not.
+    /// The session was evicted or revoked overnight, or the 401 has another reason. One login may help. If its token is
+    /// refused soon as well, another one may help less.
     fn suspect(&mut self, resent: bool, now: Now) -> AfterRefusal {
-        let recently = self.suspected.is_some_and(|at| now.elapsed < at + BETWEEN_SUSPICIONS);
-        // This limit is stricter than the rest after a success, so that rest is not checked.
-        let unattended = self.mode == Some(LoginMode::Unattended);
-        if resent || recently || !unattended || self.policy.may_be_asked(now.elapsed).is_err() {
+        if let Some(held) = &mut self.held {
+            held.denied.get_or_insert(now.elapsed);
+        }
+        if resent || !self.may_suspect(now) {
             return AfterRefusal::Surface;
         }
-        self.suspected = Some(now.elapsed);
+        self.suspicions.begin(now.elapsed);
         self.join(true)
+    }
+
+    /// True if a login may follow the refusal of a young token now.
+    ///
+    /// The pauses between such logins are longer than the rest after a success, so that rest is not checked.
+    pub(super) fn may_suspect(&self, now: Now) -> bool {
+        let has_rested = self.suspicions.next(self.has_many_sessions()).is_none_or(|at| at <= now.elapsed);
+        let unattended = self.mode == Some(LoginMode::Unattended) && self.breaker.is_none();
+        has_rested && unattended && self.policy.may_be_asked(now.elapsed).is_ok()
+    }
+
+    /// True if 401s have cast doubt on the held token since the service accepted it last.
+    pub(crate) fn is_denied(&self) -> bool {
+        self.held.is_some_and(|held| held.denied.is_some())
+    }
+
+    /// True if the service refuses the held token, which had worked, and has accepted nothing with it since.
+    pub(super) fn is_dead(&self, now: Now) -> bool {
+        let denied = self.held.and_then(|held| held.denied);
+        // Answers that were under way with the first refusal may still show that it works.
+        denied.is_some_and(|first| now.elapsed >= first + PROPAGATION)
     }
 
     /// ## Valid => (Valid | Suspect | Suspect, breaker open)
@@ -99,7 +118,7 @@ impl TokenState {
         AfterRefusal::Surface
     }
 
-    fn join(&mut self, start: bool) -> AfterRefusal {
+    pub(super) fn join(&mut self, start: bool) -> AfterRefusal {
         self.flying = true;
         // A login by a person may take minutes. One 401 is no reason to make all requests wait for it.
         if let (Some(held), Some(LoginMode::Unattended)) = (&mut self.held, self.mode) {

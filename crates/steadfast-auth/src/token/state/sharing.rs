@@ -52,12 +52,12 @@ impl TokenState {
     /// Takes over the account's sessions and last suspicion from the record.
     pub(crate) fn restore(&mut self, sessions: &[i64], suspected: Option<Duration>, now: Now) {
         self.sessions = sessions.iter().copied().filter(|&at| now.wall - at < DAY_MS).collect();
-        self.suspected = self.suspected.max(suspected);
+        self.suspicions.restore(suspected);
     }
 
     /// Returns when a refused young token last caused a login.
     pub(crate) fn suspected(&self) -> Option<Duration> {
-        self.suspected
+        self.suspicions.last()
     }
 
     /// Returns when the sessions of the last day were opened.

@@ -1,10 +1,11 @@
 use proptest::prelude::*;
 
-use super::{refusal::BETWEEN_SUSPICIONS, *};
+use super::*;
 use crate::login::LoginFailure;
 
 const HOUR: i64 = 3_600_000;
 const DAY: Duration = Duration::from_secs(86_400);
+const MINUTE: Duration = Duration::from_secs(60);
 
 fn unheld(mode: LoginMode) -> TokenState {
     TokenState::new(Renewal::new().daily(None).jitter_seed(7), Some(mode))
@@ -123,7 +124,7 @@ fn a_401_within_the_last_minute_is_explained_by_age_and_casts_no_suspicion() {
     let mut state = working();
     let late = at(24 * HOUR - 30_000);
     assert_eq!(state.refused(1, false, late), AfterRefusal::Join { start: true });
-    assert_eq!(state.suspected, None);
+    assert_eq!(state.suspected(), None);
 }
 
 #[test]
@@ -161,8 +162,108 @@ fn t27_a_401_for_a_token_that_only_the_wall_clock_calls_dead_casts_no_suspicion(
     for (step, explained) in [(24 * HOUR, true), (0, false), (-24 * HOUR, false)] {
         let mut state = working();
         assert_eq!(state.refused(1, false, stepped(HOUR, step)), AfterRefusal::Join { start: true });
-        assert_eq!(state.suspected.is_none(), explained, "{step}");
+        assert_eq!(state.suspected().is_none(), explained, "{step}");
     }
+}
+
+/// Regression: after the login that a stray 401 caused, no login followed for 15 minutes, although the token had ended.
+#[test]
+fn a_token_that_ends_soon_after_a_stray_401_is_followed_by_another() {
+    let mut state = working();
+    assert_eq!(state.refused(1, false, at(0)), AfterRefusal::Join { start: true });
+    state.granted(0, Some(DAY), false, at(0));
+    state.accepted(2);
+    assert_eq!(state.refused(2, false, at(59_999)), AfterRefusal::Surface);
+    assert_eq!(state.next_login(at(62_000)), Some(at(62_000).elapsed));
+    assert_eq!(state.refused(2, false, at(180_000)), AfterRefusal::Join { start: true });
+}
+
+/// Asks once a second for `seconds`, and takes in a token for each login. `works`: the service accepts each token once.
+/// `same`: each login brings the same token. Returns the logins' times in seconds.
+fn logins_in(seconds: i64, works: bool, same: bool) -> Vec<i64> {
+    let (mut state, mut logins) = (working(), Vec::new());
+    for second in 1..=seconds {
+        let now = at(second * 1_000);
+        if !matches!(state.admit(now, true), Admission::Go) {
+            continue;
+        }
+        let generation = state.generation;
+        if state.refused(generation, false, now) == (AfterRefusal::Join { start: true }) {
+            logins.push(second);
+            state.granted(now.wall, Some(DAY), same, now);
+            if works {
+                state.accepted(state.generation);
+            }
+        }
+    }
+    logins
+}
+
+#[test]
+fn logins_that_do_not_help_for_long_follow_each_other_ever_more_slowly() {
+    let minutes = [0, 1, 3, 7, 15, 30, 45, 60].map(|minute: i64| 1 + minute * 60);
+    assert_eq!(logins_in(3_700, true, true), minutes, "the same token, refused again and again");
+    // With seven sessions in a day, the last three are spent sparingly.
+    assert_eq!(logins_in(3_700, true, false), minutes, "a new token each time");
+    assert_eq!(logins_in(3_600, false, false), [1], "a service that accepts no token gets one login");
+}
+
+#[test]
+fn with_many_sessions_each_login_after_a_401_waits_for_15_minutes() {
+    for (sessions, pause) in [(MANY_SESSIONS - 2, 60_000), (MANY_SESSIONS - 1, 900_000)] {
+        let mut state = working();
+        state.restore(&vec![0; sessions], None, at(0));
+        assert_eq!(state.refused(1, false, at(0)), AfterRefusal::Join { start: true });
+        state.granted(0, Some(DAY), false, at(0));
+        state.accepted(2);
+        assert_eq!(state.refused(2, false, at(pause - 1)), AfterRefusal::Surface, "{sessions}");
+        assert_eq!(state.refused(2, false, at(pause)), AfterRefusal::Join { start: true }, "{sessions}");
+    }
+}
+
+/// A failed login opens no session, and its own pauses hold the next one back.
+#[test]
+fn a_login_that_fails_makes_the_next_one_after_a_401_wait_no_longer() {
+    let mut state = working();
+    for minute in [0, 1, 2] {
+        let now = at(minute * 60_000);
+        assert_eq!(state.refused(1, false, now), AfterRefusal::Join { start: true }, "{minute}");
+        state.failed();
+    }
+}
+
+#[test]
+fn a_refused_session_is_told_until_the_service_accepts_the_token_or_a_login_follows() {
+    let second_login = || {
+        let mut state = working();
+        state.refused(1, false, at(0));
+        state.granted(0, Some(DAY), false, at(0));
+        state.accepted(2);
+        assert_eq!(state.refused(2, false, at(10_000)), AfterRefusal::Surface);
+        state
+    };
+    let mut state = second_login();
+    let told =
+        |state: &TokenState, ms| (state.phase(at(ms)), state.is_unusable(at(ms)), state.next_login(at(ms)));
+    assert_eq!(told(&state, 11_999), (TokenPhase::Valid, false, None), "one 401 may be a mistake");
+    assert_eq!(told(&state, 12_000), (TokenPhase::Suspect, true, Some(MINUTE)));
+    assert_eq!(state.admit(at(12_000), true), Admission::Go, "it is still tried");
+    assert_eq!((state.tells_denial(at(12_000)), state.tells_denial(at(12_000))), (true, false), "once");
+    state.accepted(2);
+    assert_eq!(told(&state, 12_000), (TokenPhase::Valid, false, None));
+    // Callers that were told may have stopped, so no further 401 would start the login.
+    let mut silent = second_login();
+    assert_eq!(silent.tick(at(59_999), false), Tick::Idle);
+    assert_eq!(silent.tick(at(60_000), false), Tick::Renew);
+    assert_eq!(silent.admit(at(60_000), true), Admission::Wait { start: false });
+    silent.failed();
+    assert_eq!(
+        told(&silent, 61_000),
+        (TokenPhase::Suspect, true, Some(2 * MINUTE)),
+        "the failure cured nothing"
+    );
+    silent.granted(61_000, Some(DAY), false, at(61_000));
+    assert_eq!(told(&silent, 70_000), (TokenPhase::Valid, false, None));
 }
 
 #[test]
@@ -399,7 +500,7 @@ proptest! {
                 },
                 Event::Refused { back, resent } => {
                     let sent = generation.saturating_sub(back);
-                    let before = state.suspected;
+                    let before = state.suspected();
                     let decision = state.refused(sent, resent, now);
                     let waits = matches!(decision, AfterRefusal::Join { .. } | AfterRefusal::Ask);
                     prop_assert!(!(resent && waits), "a second login for one request");
@@ -410,7 +511,7 @@ proptest! {
                     if let AfterRefusal::Join { start } = decision {
                         prop_assert!(start || flying);
                         started = start;
-                        if state.suspected != before {
+                        if state.suspected() != before {
                             suspicions.push(now.elapsed);
                         }
                     }
@@ -442,7 +543,13 @@ proptest! {
                     prop_assert!(state.withdrawn().is_none() || state.resumes_at(now).is_some());
                 }
                 Event::Granted { .. } | Event::Failed(_) | Event::Interrupted => {}
-                Event::Tick => started = state.tick(now, true) == Tick::Renew,
+                Event::Tick => {
+                    let before = state.suspected();
+                    started = state.tick(now, true) == Tick::Renew;
+                    if state.suspected() != before {
+                        suspicions.push(now.elapsed);
+                    }
+                }
                 Event::Ask => started = state.ask(now) == Ok(true),
                 Event::Reset => {
                     state.reset();
@@ -462,7 +569,7 @@ proptest! {
             }
         }
         for pair in suspicions.windows(2) {
-            prop_assert!(pair[1] - pair[0] >= BETWEEN_SUSPICIONS, "{:?}", pair);
+            prop_assert!(pair[1] - pair[0] >= MINUTE, "{:?}", pair);
         }
     }
 }
