@@ -14,7 +14,7 @@ use crate::{
     secret::find,
     signal::interrupted,
     stdout::{self, print_line, print_secret},
-    summary::{ACCOUNT_BUDGET, BUDGET, recent_sessions, refusal, throttled, unknown_ends},
+    summary::{ACCOUNT_BUDGET, BUDGET, is_refused, recent_sessions, refusal, throttled, unknown_ends},
 };
 
 #[derive(clap::Args)]
@@ -67,7 +67,7 @@ struct Output {
     unknown_why: Option<String>,
     /// Logins in a row that were answered with 429. They count as no failure; the wait for the next one grows to 5 min.
     throttled: u32,
-    /// When the next login may leave after them, in seconds since the Unix epoch.
+    /// When the next login may leave after them, or follows a refused token, in seconds since the Unix epoch.
     next_login_at: Option<u64>,
     sessions: usize,
     store: String,
@@ -172,7 +172,7 @@ impl Output {
         let token = match (issued, expires) {
             (None, _) => "none",
             (Some(_), Some(end)) if end <= now => "expired",
-            _ if summary.is_some_and(|summary| summary.is_refused) => "refused",
+            _ if summary.is_some_and(is_refused) => "refused",
             (Some(_), _) => "valid",
         };
         Self {
@@ -187,7 +187,7 @@ impl Output {
             unknown_ends: summary.map_or(0, |summary| summary.unknown),
             unknown_why: summary.and_then(|summary| summary.unknown_why.clone()),
             throttled: summary.map_or(0, |summary| summary.throttled),
-            next_login_at: summary.and_then(|summary| summary.next_login_at).map(seconds),
+            next_login_at: summary.and_then(|s| s.next_login_at.max(s.renewed_at)).map(seconds),
             sessions: summary.map_or(0, recent_sessions),
             store,
         }
@@ -200,12 +200,21 @@ impl Output {
             print_line(format_args!("until     {}", httpdate::fmt_http_date(end)));
         }
         if !matches!(self.token, "none" | "given") {
-            let refused = summary.filter(|summary| summary.is_refused).map(refusal);
+            let refused = summary.filter(|summary| is_refused(summary)).map(refusal);
             print_line(match (refused, self.has_worked) {
                 (Some(refused), true) => format!("accepted  not any more: refused ({refused})"),
                 (Some(refused), false) => format!("accepted  never: refused ({refused})"),
                 (None, true) => "accepted  yes".to_owned(),
                 (None, false) => "accepted  not yet".to_owned(),
+            });
+        }
+        if let Some(next) = summary.and_then(|summary| summary.renewed_at).filter(|_| self.token == "refused")
+        {
+            print_line(match next > wall() {
+                true => {
+                    format!("renewal   by the program that uses it, at {}", httpdate::fmt_http_date(next))
+                }
+                false => "renewal   due, by the program that uses it".to_owned(),
             });
         }
         // Latched without a wrong login: the service refused the request itself (400, 415).

@@ -13,7 +13,7 @@ The program finds the proxy in STEADFAST_BASE_URL, STEADFAST_API_KEY and STEADFA
 these needs no change: the token is the proxy's local one, and no other STEADFAST_ variable is passed on. With --listen, \
 STEADFAST_SOCKET is the path of the socket. Signals go to the program; Ctrl-C at a terminal reaches it by itself. When it has \
 ended, the proxy ends as `proxy` does. The exit code is the program's, 128 and the signal's number if a signal ended it; it is \
-6 if an order is in doubt then.";
+6 if an order is in doubt or unresolved then, whatever the program's own code.";
 
 /// The options of the verb.
 #[derive(clap::Args)]

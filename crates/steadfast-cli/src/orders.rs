@@ -99,6 +99,23 @@ fn list(args: &Unresolved) -> Result<(), Failed> {
     whole.and(listed)
 }
 
+/// Names orders of which it is not known what became of them, with what a person can do about each, and returns their
+/// number. Those of `journal`, if there is one, and `unresolved`.
+pub(crate) fn name_open(journal: Option<&Path>, unresolved: &[RecoveredOrder]) -> usize {
+    let mut open = journal.and_then(|journal| in_doubt(journal).0).unwrap_or_default();
+    let is_listed = |order: &RecoveredOrder, of: &[RecoveredOrder]| {
+        of.iter().any(|its| (&its.account, its.intent) == (&order.account, order.intent))
+    };
+    let others: Vec<_> = unresolved.iter().filter(|order| !is_listed(order, &open)).cloned().collect();
+    open.extend(others);
+    let steps = journal.map(|journal| NextSteps::of(journal, Settings::default().today()));
+    for order in &open {
+        let next = steps.as_ref().and_then(|steps| steps.for_order(order));
+        print_note(format_args!("steadfast: {}", Row { next, ..Row::of(order) }));
+    }
+    open.len()
+}
+
 fn missing(journal: &Path) -> Failed {
     Failed::usage(format_args!("{}: no such file", journal.display()))
 }

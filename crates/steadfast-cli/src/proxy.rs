@@ -38,6 +38,7 @@ use crate::{
     account::{SECRETS, base_url},
     events::Kept,
     exit::{Failed, print_note},
+    orders,
     signal::Signals,
 };
 
@@ -49,7 +50,7 @@ const LAST_WORD: Duration = Duration::from_secs(1);
 const ENDING: &str = "\
 SIGTERM, Ctrl-C and SIGHUP end the proxy: no order leaves any more. Requests on their way are answered for --drain seconds; then \
 their connections close. Orders in doubt are looked for up to 60 s more, and kept in the journal. Exit code 0: no order is in \
-doubt; 6: some are; 130: a second signal ended it at once. A service manager has to wait for --drain and 61 s; systemd (Type=notify, \
+doubt or unresolved; 6: some are, and each is named, also one that an earlier process left; 130: a second signal ended it at once. A service manager has to wait for --drain and 61 s; systemd (Type=notify, \
 NotifyAccess=main, WatchdogSec=) is told so by itself.";
 
 /// The options of the verb.
@@ -208,7 +209,7 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
                 drain(serving, patience).await
             }
         };
-        settle(&client).await?;
+        settle(&client, upstream.journal.as_deref()).await?;
         served.map_err(Failed::error)
     };
     let result = tokio::select! {
@@ -257,18 +258,26 @@ async fn drain(serving: impl Future<Output = io::Result<()>>, patience: Duration
     })
 }
 
-/// Looks for orders in doubt a last time.
-async fn settle(client: &Client) -> Result<(), Failed> {
+/// Looks for orders in doubt a last time, and names those that are left.
+async fn settle(client: &Client, journal: Option<&Path>) -> Result<(), Failed> {
     let looked = timeout(LAST_LOOK, client.shutdown()).await;
-    match client.in_doubt() {
+    let named = orders::name_open(journal, &client.tracker().unresolved());
+    match named.max(client.in_doubt()) {
         0 if looked.is_ok() => Ok(()),
         0 => {
             print_note("steadfast: not every order was seen in a list before the end");
             Ok(())
         }
         count => {
+            let look = match journal {
+                Some(journal) => {
+                    format!("; `steadfast orders verify --journal {}` looks for them", journal.display())
+                }
+                None => String::new(),
+            };
             print_note(format_args!(
-                "steadfast: {count} orders are in doubt: look for them before placing them again"
+                "steadfast: orders of which it is not known whether they exist: {count}; look for them before placing them \
+                 again{look}"
             ));
             Err(Failed::outcome_unknown())
         }

@@ -30,6 +30,11 @@ pub(crate) fn unknown_ends(summary: &Summary) -> Option<String> {
     Some(said)
 }
 
+/// True if the service has refused the token since it accepted it last.
+pub(crate) fn is_refused(summary: &Summary) -> bool {
+    summary.is_refused || summary.refused_at.is_some()
+}
+
 /// Says that the service has refused a token, and when, if that is known.
 pub(crate) fn refusal(summary: &Summary) -> String {
     match summary.refused_at {

@@ -11,11 +11,13 @@ use crate::{
     dashboard::{Access, DASHBOARD, DOOR, Page, cookie_name, protect, set_cookie},
     front::{Framing, Front, Head, Refusal, Scope, Visitor, bearer},
     server::{Proxy, text},
+    token_health,
 };
 
 /// A call of an operator. Not to be printed: it may hold a one-time token.
 pub(crate) enum Task {
     Live,
+    Started,
     Ready,
     Metrics,
     Halt,
@@ -40,7 +42,7 @@ pub(crate) enum Task {
 impl Task {
     /// True if its caller has shown a token or a cookie.
     pub(crate) fn is_of_known(&self) -> bool {
-        !matches!(self, Self::Live | Self::Ready | Self::Door | Self::Enter { .. })
+        !matches!(self, Self::Live | Self::Started | Self::Ready | Self::Door | Self::Enter { .. })
     }
 }
 
@@ -55,9 +57,10 @@ pub(crate) fn admit(front: &Front, access: &Access, head: &[u8]) -> Result<(Task
     let known = access.visitor(&head);
     let call = (head.method().as_str(), head.target());
     let task = match call {
-        // A supervisor has no token, and learns no more than that the process lives.
+        // A supervisor has no token, and learns no more than whether the process lives and can be of use.
         ("GET", "/livez") => Task::Live,
-        ("GET", "/readyz" | "/startupz") => Task::Ready,
+        ("GET", "/startupz") => Task::Started,
+        ("GET", "/readyz") => Task::Ready,
         ("GET", "/") if known.is_some() => Task::Page,
         // The fragment of a link does not reach this side, so a page has to send it. It holds nothing else.
         ("GET", "/") => Task::Door,
@@ -107,8 +110,15 @@ pub(crate) fn answer(proxy: &Proxy, task: Task, stop: &watch::Receiver<()>) -> R
     let (client, dashboard) = (&proxy.forward.client, &proxy.forward.dashboard);
     let mut answer = match task {
         Task::Live => text(StatusCode::OK, "ok\n"),
-        Task::Ready if proxy.is_running() => text(StatusCode::OK, "ok\n"),
-        Task::Ready => text(StatusCode::SERVICE_UNAVAILABLE, "ending\n"),
+        Task::Started | Task::Ready if !proxy.is_running() => {
+            text(StatusCode::SERVICE_UNAVAILABLE, "ending\n")
+        }
+        // A process without a token has started all the same: to start it again brings none.
+        Task::Started => text(StatusCode::OK, "ok\n"),
+        Task::Ready => match token_health::trouble(&client.tokens().status()) {
+            Some(why) => text(StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
+            None => text(StatusCode::OK, "ok\n"),
+        },
         Task::Metrics => text(StatusCode::OK, figures(proxy)),
         Task::Halt => {
             client.halt();
@@ -174,8 +184,14 @@ fn entered(cookie: &str) -> Response<AnswerBody> {
 fn figures(proxy: &Proxy) -> String {
     let client = &proxy.forward.client;
     let mut page = String::new();
+    let unresolved = client.tracker().unresolved().len();
     for (name, help, value) in [
-        ("orders_in_doubt", "orders of which it is not known whether they exist", client.in_doubt()),
+        (
+            "orders_in_doubt",
+            "orders of which it is not known whether they exist",
+            client.in_doubt() + unresolved,
+        ),
+        ("orders_unresolved", "those of them that a person has to look for", unresolved),
         ("orders_in_flight", "orders that are sent and not answered", client.in_flight()),
         ("orders_waiting", "orders whose callers wait", proxy.waiting_orders()),
         ("halted", "1 while no order leaves", usize::from(client.is_halted())),

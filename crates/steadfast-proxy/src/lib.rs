@@ -76,5 +76,6 @@ mod orders;
 mod screen;
 mod server;
 mod strangers;
+mod token_health;
 
 pub use crate::server::Proxy;

@@ -9,7 +9,11 @@ use tokio::{
     process::{Child, ChildStdout, Command},
 };
 
-use crate::command::{RunningSandbox, signal, steadfast};
+use crate::{
+    account::User,
+    command::{RunningSandbox, signal, steadfast},
+    login::post,
+};
 
 const FORM: &str =
     "symId=EQT_INFY_EQ_NSE&qty=10&side=buy&type=limit&limitPrice=100&product=delivery&validity=day";
@@ -414,4 +418,46 @@ async fn a_service_manager_is_told_of_start_and_end() {
     };
     assert!(told.contains("STOPPING=1\n") && told.contains("EXTEND_TIMEOUT_USEC=64000000\n"), "{told}");
     assert!(proxy.child.wait().await.unwrap().success());
+}
+
+/// Regression: the service refused every request after its second 401, while `/readyz` and `auth status` said that all was
+/// well.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_session_that_is_refused_before_the_next_login_is_told_everywhere() {
+    let user = User::new().await;
+    assert!(user.totp(&["login"]).output().await.unwrap().status.success());
+    let mut command = user.totp(&["proxy", "--port", "0", "--json"]);
+    command.env_remove("XDG_RUNTIME_DIR");
+    let proxy = RunningProxy::start(command).await;
+    let admin = proxy.facts["admin_url"].as_str().unwrap().strip_prefix("http://").unwrap();
+    let sandbox = user.sandbox.fact("admin_url").strip_prefix("http://").unwrap();
+    let list = || get(proxy.authority(), "/v2/api/oms/orders", proxy.token());
+    assert!(list().await.starts_with("HTTP/1.1 200"));
+    post(sandbox, "/tokens/revoke", "application/json", "{}").await;
+    assert!(list().await.starts_with("HTTP/1.1 200"), "a login follows");
+    post(sandbox, "/tokens/revoke", "application/json", "{}").await;
+    for _ in 0..2 {
+        assert!(list().await.starts_with("HTTP/1.1 401"));
+        tokio::time::sleep(Duration::from_millis(2_100)).await;
+    }
+    let ready = get(admin, "/readyz", String::new()).await;
+    assert!(ready.starts_with("HTTP/1.1 503"), "{ready}");
+    assert!(ready.contains("the service refuses the token (401); the next login starts at "), "{ready}");
+    let status = user.command(&["auth", "status"]).output().await.unwrap();
+    let said = String::from_utf8(status.stdout).unwrap();
+    assert_eq!(status.status.code(), Some(3), "{said}");
+    assert!(
+        said.contains("token     refused\n") && said.contains("\nrenewal   by the program that uses it, at "),
+        "{said}"
+    );
+}
+
+async fn get(authority: &str, path: &str, token: String) -> String {
+    let mut stream = TcpStream::connect(authority).await.unwrap();
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: {authority}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    answer(stream).await
 }

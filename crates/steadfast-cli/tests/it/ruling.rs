@@ -197,3 +197,33 @@ async fn c03_a_ruling_by_an_unlisted_identifier_is_warned_of_and_can_be_correcte
     assert!(stdout.contains("2,placed,1002,attached,"), "{stdout}{stderr}");
     assert_eq!(gateway.orders().len(), 0);
 }
+
+/// Regression: `proxy` and `exec` ended with 0, and did not name the order, because it was not looked for any more.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_sidecar_that_ends_names_unresolved_orders_and_says_so_by_its_code() {
+    let gateway = OwnGateway::serve(|_| placed("1003", "Order placed")).await;
+    let file = orders(3);
+    let journal = journal(&gateway, &file, &[("line-2", Some("1001")), ("line-3", None)]).await;
+    for (own, code) in [("exit 0", 6), ("exit 3", 6)] {
+        let args = ["exec", "--journal", &journal, "--", "sh", "-c", own];
+        let mut command = gateway.command(&args);
+        command.env("XDG_STATE_HOME", file.beside("state")).env_remove("XDG_RUNTIME_DIR");
+        let output = command.output().await.unwrap();
+        let (_, stderr) = said(&output);
+        assert_eq!(output.status.code(), Some(code), "{own}: {stderr}");
+        assert!(stderr.contains("steadfast: line-3 buy 2 EQT_INFY_EQ_NSE"), "{stderr}");
+        assert!(
+            stderr.contains(&format!("`steadfast orders verify --journal {journal}` looks for them")),
+            "{stderr}"
+        );
+        assert!(!stderr.contains("line-2"), "it is placed: {stderr}");
+    }
+    let args = ["orders", "rule", "--journal", &journal, "line-3", "--not-placed", "--yes"];
+    assert_eq!(gateway.command(&args).output().await.unwrap().status.code(), Some(0));
+    let args = ["exec", "--journal", &journal, "--", "sh", "-c", "exit 3"];
+    let mut command = gateway.command(&args);
+    command.env("XDG_STATE_HOME", file.beside("state")).env_remove("XDG_RUNTIME_DIR");
+    let output = command.output().await.unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output).1);
+}

@@ -45,6 +45,8 @@ pub(crate) struct Intent {
     answered: Option<Arc<str>>,
     /// What all of its sends carry, to recognise its order by.
     tag: Option<Tag>,
+    /// A user ruled on how it ended.
+    ruled: bool,
 }
 
 impl Intent {
@@ -73,6 +75,7 @@ impl Intent {
             late: 0,
             answered: None,
             tag: None,
+            ruled: false,
         }
     }
 
@@ -331,7 +334,16 @@ impl Intent {
     }
 
     pub(crate) fn finish(&mut self, finding: Finding) {
-        self.phase = Phase::Finished(finding);
+        (self.phase, self.ruled) = (Phase::Finished(finding), false);
+    }
+
+    /// Notes that a user ruled on how it ended.
+    pub(crate) fn note_ruled(&mut self) {
+        self.ruled = true;
+    }
+
+    pub(crate) fn is_ruled(&self) -> bool {
+        self.ruled
     }
 
     /// Notes that a caller asks for it again.

@@ -74,6 +74,7 @@ impl OrderProtocol {
                 let candidates = intent.told_candidates().to_vec();
                 let unresolved = Unresolved::new(Reason::NotObserved, candidates);
                 intent.finish(Finding::Unresolved(unresolved));
+                intent.note_ruled();
                 self.intents.drop_name(number);
                 self.listed.excuse(number);
             }

@@ -13,7 +13,7 @@ use crate::{
         order_event::OrderEvent,
         order_protocol::OrderProtocol,
         phase::{Finding, Phase},
-        resolution::Verdict,
+        resolution::{Unresolved, Verdict},
         tally::Tally,
         trace::Step,
     },
@@ -233,6 +233,14 @@ impl OrderProtocol {
     #[must_use]
     pub fn in_doubt(&self) -> usize {
         self.searches.len()
+    }
+
+    /// Returns the intents that ended without certainty, and that no user has ruled on.
+    pub(crate) fn unresolved(&self) -> impl Iterator<Item = (IntentNo, &Intent, &Unresolved)> {
+        self.intents.iter().filter_map(|(number, intent)| match intent.finding() {
+            Some(Finding::Unresolved(unresolved)) if !intent.is_ruled() => Some((number, intent, unresolved)),
+            _ => None,
+        })
     }
 
     /// True if an order that was sent in this session is being searched for.

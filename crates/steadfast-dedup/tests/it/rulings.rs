@@ -97,7 +97,10 @@ async fn a_late_order_is_no_ones_whose_own_was_listed_before() {
 async fn a_ruling_clears_the_taint() {
     for ruling in [Ruling::Placed { order_id: "o1".into() }, Ruling::NotPlaced] {
         let (rig, intent) = tainted().await;
+        let named: Vec<_> = rig.tracker.unresolved().iter().map(|order| order.intent).collect();
+        assert_eq!((named, rig.tracker.in_doubt()), (vec![intent], 0), "it is looked for no more");
         rig.tracker.resolve(None, intent, ruling.clone()).unwrap();
+        assert_eq!(rig.tracker.unresolved(), [], "{ruling:?}");
         rig.gateway.will([gw504().placed(), gw504()]);
         assert_eq!(rig.place("b", &order(3)).await, Told::Recovered("o2".into()), "{ruling:?}");
         assert_eq!(rig.place("c", &order(4)).await, Told::Resent("o3".into()), "{ruling:?}");

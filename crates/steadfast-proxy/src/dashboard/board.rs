@@ -127,7 +127,7 @@ impl Board {
                 version: Word::Borrowed(env!("CARGO_PKG_VERSION")),
                 started: self.started,
                 in_doubt: reading.in_doubt,
-                unresolved: self.orders.unresolved(),
+                unresolved: reading.unresolved,
                 in_flight: reading.in_flight,
                 waiting: reading.waiting,
                 trading: Word::Borrowed(reading.trading),
@@ -150,8 +150,12 @@ impl Board {
         if before.trading != reading.trading {
             lines.push(trading(reading.trading));
         }
-        if before.token.phase != reading.token.phase {
-            lines.push(token(&reading.token.phase));
+        match &reading.token.trouble {
+            Some(why) if before.token.trouble.is_none() => {
+                lines.push((Level::Alarm, format!("requests fail: {why}")));
+            }
+            None if before.token.phase != reading.token.phase => lines.push(token(&reading.token.phase)),
+            _ => {}
         }
         if !before.token.latched && reading.token.latched {
             lines.push((Level::Alarm, "logins have stopped until a reset".to_owned()));
@@ -160,6 +164,10 @@ impl Board {
             lines.push((Level::Warning, format!("orders in doubt: {}", reading.in_doubt)));
         } else if before.in_doubt > 0 && reading.in_doubt == 0 {
             lines.push((Level::Note, "no order is looked for any more".to_owned()));
+        }
+        if reading.unresolved > before.unresolved {
+            let words = format!("orders that a person has to look for: {}", reading.unresolved);
+            lines.push((Level::Alarm, words));
         }
         let zones = before.zones.iter().zip(&reading.zones);
         lines.extend(zones.flat_map(|(before, zone)| zone_changes(before, zone)));

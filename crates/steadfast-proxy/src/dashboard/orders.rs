@@ -184,6 +184,7 @@ impl Orders {
         self.resolved.iter().cloned().collect()
     }
 
+    #[cfg(test)]
     pub(crate) fn unresolved(&self) -> usize {
         self.open.iter().filter(|order| order.stage == "unresolved").count()
     }

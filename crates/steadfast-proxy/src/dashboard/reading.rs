@@ -9,6 +9,7 @@ use steadfast::{
 };
 
 use super::state::{NextFree, Token, Word};
+use crate::token_health;
 
 /// The number of lanes.
 const LANES: usize = Lane::ALL.len();
@@ -17,6 +18,7 @@ const LANES: usize = Lane::ALL.len();
 #[derive(Clone, Debug)]
 pub(crate) struct Reading {
     pub(crate) in_doubt: usize,
+    pub(crate) unresolved: usize,
     pub(crate) in_flight: usize,
     pub(crate) waiting: usize,
     pub(crate) trading: &'static str,
@@ -59,6 +61,7 @@ impl Reading {
         let limiter = client.limiter();
         Self {
             in_doubt: client.in_doubt(),
+            unresolved: client.tracker().unresolved().len(),
             in_flight: client.in_flight(),
             waiting,
             trading,
@@ -137,6 +140,7 @@ fn token(client: &Client) -> Token {
     Token {
         phase: phase(status.phase),
         ends_at,
+        trouble: token_health::trouble(&status),
         latched: status.latched,
         sessions: status.sessions,
         clock_offset_ms: status.clock_offset_ms,

@@ -51,8 +51,7 @@ shown! {
         pub(crate) started: u64,
         /// Orders that are looked for, because it is not known whether they exist.
         pub(crate) in_doubt: usize,
-        /// Orders that are not looked for any more, and of which it is not known: a person has to look for them. Those that
-        /// this process knows.
+        /// Orders that are not looked for any more, and of which it is not known: a person has to look for them.
         pub(crate) unresolved: usize,
         /// Orders that are sent and not answered.
         pub(crate) in_flight: usize,
@@ -68,6 +67,8 @@ shown! {
         /// `valid`, `advisory`, `mandatory`, `expired`, `none`, `needs_human`, `latched` or `suspect`.
         pub(crate) phase: Word,
         pub(crate) ends_at: Option<u64>,
+        /// Why requests that need it fail now, and when the next login starts by itself.
+        pub(crate) trouble: Option<String>,
         /// True if logins have stopped until a reset.
         pub(crate) latched: bool,
         /// Sessions that were opened in the last 24 hours; a user has ten.

@@ -42,9 +42,11 @@ fn reading() -> Reading {
         latched: false,
         sessions: 1,
         clock_offset_ms: None,
+        trouble: None,
     };
     Reading {
         in_doubt: 0,
+        unresolved: 0,
         in_flight: 1,
         waiting: 2,
         trading: "trading",

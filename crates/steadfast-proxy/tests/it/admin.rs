@@ -1,7 +1,12 @@
+use std::time::Duration;
+
 use steadfast_sandbox::Sandbox;
 use tokio::net::TcpStream;
 
-use crate::world::{Answer, Line, READER, TOKEN, World};
+use crate::{
+    orders::hasty,
+    world::{Answer, Line, READER, TOKEN, World},
+};
 
 pub(crate) async fn call(world: &World, line: &str, lines: &[String]) -> Answer {
     let mut operator = Line(TcpStream::connect(world.admin).await.unwrap());
@@ -41,4 +46,48 @@ async fn no_page_halts_and_no_stranger_learns_the_calls() {
     assert_eq!(call(&world, "GET /-/halt", &[]).await.status, 401);
     assert_eq!(call(&world, "GET /anything", &[]).await.status, 401);
     assert!(!world.client.is_halted());
+}
+
+/// Regression: health said that all was well while the service refused every request.
+#[tokio::test]
+async fn a_sidecar_whose_session_is_over_is_not_ready() {
+    let world = World::new(Sandbox::builder()).await;
+    let read = world.request("GET /v2/api/oms/orders HTTP/1.1", &[], "");
+    let reader = [format!("Authorization: Bearer {READER}")];
+    assert_eq!(world.ask(&read).await.status, 200);
+    world.sandbox.revoke(None);
+    assert_eq!(world.ask(&read).await.status, 401);
+    assert_eq!(call(&world, "GET /readyz", &[]).await.status, 200, "one 401 may be a mistake");
+    tokio::time::sleep(Duration::from_millis(2_100)).await;
+    let ready = call(&world, "GET /readyz", &[]).await;
+    let why = "the service refuses the token (401); no login starts by itself";
+    assert_eq!((ready.status, ready.body.trim()), (503, why));
+    for path in ["/livez", "/startupz"] {
+        assert_eq!(
+            call(&world, &format!("GET {path}"), &[]).await.status,
+            200,
+            "{path}: a new start cures nothing"
+        );
+    }
+    let state = call(&world, "GET /-/state", &reader).await.body;
+    assert!(
+        state.contains(r#""phase":"suspect""#) && state.contains(&format!(r#""trouble":"{why}""#)),
+        "{state}"
+    );
+}
+
+/// Regression: the figure was 0 as soon as the order was not looked for any more.
+#[tokio::test]
+async fn an_order_that_a_person_has_to_look_for_counts_as_in_doubt() {
+    let script = "[[fault]]\nname = 'placement.504-not-applied'\nnth = 1";
+    let world = World::with(Sandbox::builder().script(script).unwrap(), hasty()).await;
+    let reader = [format!("Authorization: Bearer {READER}")];
+    assert_eq!(world.ask(&world.order(&[])).await.status, 504);
+    assert_eq!(world.client.in_doubt(), 0, "it is not looked for any more");
+    let figures = call(&world, "GET /metrics", &reader).await.body;
+    for figure in ["steadfast_orders_in_doubt 1", "steadfast_orders_unresolved 1"] {
+        assert!(figures.contains(&format!("\n{figure}\n")), "{figures}");
+    }
+    let state = call(&world, "GET /-/state", &reader).await.body;
+    assert!(state.contains(r#""in_doubt":0,"unresolved":1,"#), "{state}");
 }

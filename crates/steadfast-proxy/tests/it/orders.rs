@@ -19,7 +19,7 @@ fn lost() -> SandboxBuilder {
 }
 
 /// Returns settings under which a search ends within seconds.
-fn hasty() -> Settings {
+pub(crate) fn hasty() -> Settings {
     let second = Duration::from_secs(1);
     Settings::default()
         .lateness(second)

@@ -189,7 +189,11 @@ pub const METRICS: &[Metric] = &[
         "sends after the first, by the end of the one before",
     ),
     counter(LOGINS, &[label("result", || LOGIN_RESULTS.to_vec())], "attempts to log in"),
-    gauge(ORDERS_IN_DOUBT, &[], "orders in doubt now: page somebody while it is above zero"),
+    gauge(
+        ORDERS_IN_DOUBT,
+        &[],
+        "orders in doubt now, or unresolved and not ruled on: page somebody while it is above zero",
+    ),
     counter(
         AMBIGUOUS,
         &[label("cause", || Cause::ALL.map(Cause::as_str).to_vec())],

@@ -79,7 +79,8 @@ impl Reading {
         let status = tokens.status();
         let mut reading = Self {
             tally: tracker.tally(),
-            in_doubt: tracker.in_doubt(),
+            // Also those that are not looked for any more: nobody but a person finds them.
+            in_doubt: tracker.in_doubt() + tracker.unresolved().len(),
             windows: BTreeMap::new(),
             zones: BTreeMap::new(),
             skew_ms: status.clock_offset_ms,

@@ -15,6 +15,7 @@ use crate::{
         tally::Tally,
         trace::Step,
     },
+    tracker::recovery::RecoveredOrder,
 };
 
 impl Account {
@@ -31,6 +32,20 @@ impl Account {
         self.shared.look(|state| {
             let (intent, _) = state.protocol.named(name)?;
             Some(state.protocol.verdict(intent))
+        })
+    }
+
+    /// Returns the orders that ended without certainty.
+    pub(crate) fn unresolved(&self) -> Vec<RecoveredOrder> {
+        self.shared.look(|state| {
+            let unresolved = state.protocol.unresolved().map(|(intent, its, unresolved)| RecoveredOrder {
+                account: self.name.clone(),
+                intent,
+                name: its.name().cloned(),
+                order: its.order().clone(),
+                verdict: Verdict::Unresolved(unresolved.clone()),
+            });
+            unresolved.collect()
         })
     }
 

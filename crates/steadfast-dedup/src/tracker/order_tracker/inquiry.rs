@@ -13,7 +13,7 @@ use crate::{
         tally::Tally,
         trace::Step,
     },
-    tracker::account::Account,
+    tracker::{account::Account, recovery::RecoveredOrder},
 };
 
 impl OrderTracker {
@@ -42,6 +42,23 @@ impl OrderTracker {
     #[must_use]
     pub fn verdict_of(&self, name: &ext::IntentId) -> Option<Verdict> {
         self.accounts().iter().find_map(|account| account.verdict_of(name))
+    }
+
+    /// Returns the orders that ended as [`Unresolved`](crate::Unresolved), of this process and of earlier ones, while
+    /// nothing has resolved them since. They are not looked for any more: a person has to, and to [rule](Self::resolve).
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use steadfast_dedup::OrderTracker;
+    ///
+    /// assert_eq!(OrderTracker::default().unresolved(), []);
+    /// ```
+    #[must_use]
+    pub fn unresolved(&self) -> Vec<RecoveredOrder> {
+        // Those of earlier days are in no account's protocol any more.
+        let left = self.shared.written.iter().flat_map(|written| written.left.iter().cloned());
+        left.chain(self.accounts().iter().flat_map(|account| account.unresolved())).collect()
     }
 
     /// Rules on an order that ended as [`Unresolved`](crate::Unresolved).

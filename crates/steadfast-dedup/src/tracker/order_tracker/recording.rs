@@ -22,7 +22,7 @@ pub(super) struct Journaled {
     /// In doubt when the process began, and searched for since.
     in_doubt: Vec<(Arc<Account>, RecoveredOrder)>,
     /// In doubt on a day that is over: they cannot be resolved any more.
-    left: Vec<RecoveredOrder>,
+    pub(super) left: Vec<RecoveredOrder>,
 }
 
 impl Journaled {

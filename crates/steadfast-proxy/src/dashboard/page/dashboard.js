@@ -80,7 +80,7 @@ const tickHead = () => {
     id("facts"),
     ...(head.account === null ? [] : [fact("account", head.account)]),
     fact("gateway", head.gateway),
-    fact("token", phase + ends + latched, latched ? "alarm" : grade),
+    fact("token", token.trouble ?? phase + ends + latched, token.trouble || latched ? "alarm" : grade),
     fact("orders", `${head.in_flight} in flight, ${head.waiting} waiting`),
     ...(offset === null || Math.abs(offset) < 1000
       ? []
