@@ -1,18 +1,23 @@
 use crate::core::{key_state::KeyState, rules::Rules, time::Nanos};
 
-/// How much counts as spent in every key that is new to the limiter.
+/// A start that did not know all that was sent before it: what counts as spent in every key that is new to the limiter.
 ///
 /// The keys that an earlier process used are not always known, so one value serves all. Once a key's windows have
 /// passed, it has no effect.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Start {
-    /// Nothing.
-    #[default]
-    Empty,
-    /// As much as an earlier process may have sent between its last record and this instant, by which it had ended.
-    Unrecorded(Nanos),
-    /// All windows, as of this instant.
-    Spent(Nanos),
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Start {
+    pub(crate) spent: Assumed,
+    /// When the limiter started. An earlier process had ended by then.
+    pub(crate) at: Nanos,
+}
+
+/// What a start counts as spent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Assumed {
+    /// As much as an earlier process may have sent after its last record.
+    Unrecorded,
+    /// All windows.
+    All,
 }
 
 impl Start {
@@ -24,24 +29,26 @@ impl Start {
 
     /// True if it has no effect on a key that is new at `now`.
     pub(crate) fn is_over(self, rules: &Rules, now: Nanos) -> bool {
-        match self {
-            Self::Empty => true,
-            Self::Spent(at) => at + rules.longest() <= now,
-            Self::Unrecorded(at) => at + Self::AFTER_END + rules.settle + rules.retention <= now,
+        match self.spent {
+            Assumed::All => self.at + rules.longest() <= now,
+            Assumed::Unrecorded => self.counted_by(rules) + rules.retention <= now,
         }
+    }
+
+    /// Returns when the gateway has counted the requests of an earlier process, if ever.
+    fn counted_by(self, rules: &Rules) -> Nanos {
+        self.at + Self::AFTER_END + rules.settle
     }
 
     /// Applies it to a new key.
     pub(crate) fn prepare(self, state: &mut KeyState, rules: &Rules) {
-        match self {
-            Self::Empty => {}
-            Self::Spent(at) => state.fill(at + rules.longest()),
-            Self::Unrecorded(at) => {
+        match self.spent {
+            Assumed::All => state.fill(self.at + rules.longest()),
+            Assumed::Unrecorded => {
                 // The lanes that must get out do not wait for requests that were perhaps never sent. For them these
                 // lie outside of the shortest window and of its interpolated count.
                 let shortest = rules.bounds.first().map_or(0, |bound| bound.period);
-                let (given_up, counted) =
-                    (at.saturating_sub(2 * shortest), at + Self::AFTER_END + rules.settle);
+                let (given_up, counted) = (self.at.saturating_sub(2 * shortest), self.counted_by(rules));
                 for _ in 0..rules.most_within(Self::RECORDED_WITHIN) {
                     state.assume_lost(given_up, counted);
                 }
@@ -73,6 +80,8 @@ mod tests {
     };
 
     const AT: Nanos = 1_000_000_000_000;
+    const UNRECORDED: Start = Start { spent: Assumed::Unrecorded, at: AT };
+    const ALL: Start = Start { spent: Assumed::All, at: AT };
 
     fn rules(quota: Quota) -> Rules {
         Rules::new(&quota).unwrap()
@@ -97,7 +106,7 @@ mod tests {
     fn what_is_missing_from_the_record_does_not_hold_back_a_cancel() {
         let quota = Quota::new(Zone::GENERAL, Scope::AuthToken).limit(10, SECOND).limit(400, MINUTE);
         let rules = rules(quota.settle(Duration::from_secs(5)));
-        let state = prepared(Start::Unrecorded(AT), &rules);
+        let state = prepared(UNRECORDED, &rules);
         let opens =
             |lane| state.earliest(&rules, lane, Mode::Next { ahead: 0 }, false, AT, &mut Vec::new()).unwrap();
         assert!(opens(Lane::Critical) <= AT);
@@ -105,10 +114,9 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_start_leaves_nothing_and_a_spent_one_a_whole_window() {
+    fn a_start_that_assumes_all_leaves_a_whole_window() {
         let rules = rules(Quota::new(Zone::GENERAL, Scope::AuthToken).limit(10, SECOND).limit(400, MINUTE));
-        assert!(prepared(Start::Empty, &rules).is_idle(&rules, AT));
-        let mut spent = prepared(Start::Spent(AT), &rules);
+        let mut spent = prepared(ALL, &rules);
         assert!(!spent.is_idle(&rules, AT + rules.longest() - 1));
         assert!(spent.is_idle(&rules, AT + rules.longest()));
     }
@@ -117,11 +125,8 @@ mod tests {
     fn a_start_is_over_with_the_last_window_that_it_fills_and_no_earlier() {
         let quota = Quota::new(Zone::GENERAL, Scope::AuthToken).limit(10, SECOND).limit(400, MINUTE);
         let rules = rules(quota.settle(Duration::from_secs(5)));
-        assert!(Start::Empty.is_over(&rules, 0));
         let counted = AT + Start::AFTER_END + rules.settle;
-        for (start, over) in
-            [(Start::Spent(AT), AT + rules.longest()), (Start::Unrecorded(AT), counted + rules.retention)]
-        {
+        for (start, over) in [(ALL, AT + rules.longest()), (UNRECORDED, counted + rules.retention)] {
             assert!(!start.is_over(&rules, over - 1), "{start:?}");
             assert!(start.is_over(&rules, over), "{start:?}");
         }

@@ -30,6 +30,9 @@ pub enum ColdStart {
     /// 2. If the file is damaged, or of another version, the spent slots are unknown and the start is
     ///    [pessimistic](Self::Pessimistic); [`Event::JournalDamaged`](crate::Event::JournalDamaged) reports it. If
     ///    neither file nor lock exists, this is the first start, and it is empty.
+    ///
+    ///    What a start assumes holds for the next processes too, until the windows have passed, also for keys that
+    ///    this process does not use.
     /// 3. If the machine still runs and has a boot clock (Linux), that clock gives the time since. Otherwise the
     ///    wall clock does: if it went back, no time counts as passed; a jump forward of up to a second makes no
     ///    difference; a longer one cannot be detected.

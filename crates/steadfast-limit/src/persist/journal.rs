@@ -15,7 +15,7 @@ use crate::{
     persist::{
         clocks::Clocks,
         pending::Pending,
-        record::{Entry, Record},
+        record::{Content, Record},
     },
     request::keys::Seed,
 };
@@ -85,16 +85,13 @@ impl Journal {
         self.clocks.since(record.written)
     }
 
-    fn record(&self, keys: Vec<Entry>, closed: bool) -> Record {
-        Record { seed: self.seed, written: self.clocks.now(), closed, keys }
-    }
-
     /// Replaces the file atomically: a reader sees this record or the previous one, never half of one.
     ///
-    /// The entries are taken when no other writer is at work, so the last record written is the latest.
-    pub(crate) fn write(&self, closed: bool, entries: impl FnOnce() -> Vec<Entry>) -> io::Result<()> {
+    /// The content is taken when no other writer is at work, so the last record written is the latest.
+    pub(crate) fn write(&self, closed: bool, content: impl FnOnce() -> Content) -> io::Result<()> {
         let _alone = self.writing.lock();
-        let text = self.record(entries(), closed).encode();
+        let content = content();
+        let text = Record { seed: self.seed, written: self.clocks.now(), closed, content }.encode();
         let next = beside(&self.path, "new");
         match fs::remove_file(&next) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -123,8 +120,8 @@ impl Journal {
     }
 
     /// Writes the last record. Nothing is sent after it.
-    pub(crate) fn close(&self, entries: impl FnOnce() -> Vec<Entry>) {
-        if let Err(error) = self.write(true, entries) {
+    pub(crate) fn close(&self, content: impl FnOnce() -> Content) {
+        if let Err(error) = self.write(true, content) {
             let next = self.mark_stale();
             tracing::warn!(path = %self.path.display(), %error, ?next, "journal could not be closed");
         }
@@ -170,17 +167,17 @@ mod tests {
 
     use super::*;
 
-    /// Regression: entries were taken before the lock, so of two writers the one with the older record could be last.
+    /// Regression: it was taken before the lock, so of two writers the one with the older record could be last.
     #[test]
-    fn entries_are_taken_when_no_other_writer_is_at_work() {
+    fn the_content_is_taken_when_no_other_writer_is_at_work() {
         let folder = TempDir::new().unwrap();
         let clocks = Clocks::new(WallClock::system(), BootClock::system());
         let (journal, _) = Journal::open(&folder.path().join("limits"), clocks).unwrap();
-        let entries = || {
+        let content = || {
             assert!(journal.writing.is_locked());
-            Vec::new()
+            Content::default()
         };
-        journal.write(false, entries).unwrap();
-        journal.close(entries);
+        journal.write(false, content).unwrap();
+        journal.close(content);
     }
 }

@@ -1,18 +1,27 @@
 use std::fmt::Write;
 
 use crate::{
-    core::{key_record::KeyRecord, limiter::Limiter, time::Nanos},
+    core::{key_record::KeyRecord, limiter::Limiter, start::Assumed, time::Nanos},
     persist::clocks::Written,
     request::keys::Seed,
 };
 
-/// The content of a journal: what each key had spent at one instant of the wall clock.
+/// A journal: what had been spent at one instant of the wall clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) seed: Seed,
     pub(crate) written: Written,
     /// True if the limiter had ended and nothing was sent afterwards.
     pub(crate) closed: bool,
+    pub(crate) content: Content,
+}
+
+/// What a limiter knows of spent slots.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Content {
+    /// What this start and earlier ones assumed of keys that are not listed, and how long before the record. Without
+    /// it, the next process would take a key that this one has not used for unused.
+    pub(crate) starts: Vec<(Assumed, Nanos)>,
     pub(crate) keys: Vec<Entry>,
 }
 
@@ -43,7 +52,7 @@ impl Record {
         bytes.strip_prefix(name).is_some_and(|rest| rest.first() == Some(&Self::STALE))
     }
 
-    /// Encodes as plain text: one line per key, and a last line with a checksum.
+    /// Encodes as plain text: one line per start and per key, and a last line with a checksum.
     pub(crate) fn encode(&self) -> String {
         let state = if self.closed { "closed" } else { "open" };
         let [a, b] = self.seed.0;
@@ -57,7 +66,11 @@ impl Record {
             let _ = write!(text, " {id:016x} {since}");
         }
         text.push('\n');
-        for entry in &self.keys {
+        for (spent, before) in &self.content.starts {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{} {}", word(*spent), before / MICRO as u64);
+        }
+        for entry in &self.content.keys {
             // Writing to a string cannot fail.
             let _ = write!(text, "{:016x} {} ", entry.key, entry.closed_for.div_ceil(MICRO as u64));
             let mut before = 0;
@@ -101,14 +114,43 @@ impl Record {
             return None;
         }
         let written = Written { wall, boot };
+        let (mut starts, mut lines) = (Vec::new(), lines.peekable());
+        while let Some(start) =
+            lines.next_if(|line| STARTS.iter().any(|spent| line.starts_with(word(*spent))))
+        {
+            starts.push(decode_start(start)?);
+        }
         let keys = lines.map(Entry::decode).collect::<Option<_>>()?;
-        Some(Self { seed, written, closed, keys })
+        Some(Self { seed, written, closed, content: Content { starts, keys } })
+    }
+}
+
+const STARTS: [Assumed; 2] = [Assumed::Unrecorded, Assumed::All];
+
+/// Returns the word for `spent`. No line of a key begins with it: these begin with 16 digits.
+fn word(spent: Assumed) -> &'static str {
+    match spent {
+        Assumed::Unrecorded => "unrecorded",
+        Assumed::All => "spent",
+    }
+}
+
+fn decode_start(line: &str) -> Option<(Assumed, Nanos)> {
+    let (first, before) = line.split_once(' ')?;
+    let spent = STARTS.into_iter().find(|spent| word(*spent) == first)?;
+    Some((spent, before.parse::<u64>().ok()?.checked_mul(MICRO as u64)?))
+}
+
+impl Content {
+    /// Returns what `core` knows at `now`.
+    pub(crate) fn of(core: &mut Limiter, now: Nanos) -> Self {
+        Self { starts: core.assumed(now), keys: Entry::all_of(core, now) }
     }
 }
 
 impl Entry {
     /// Returns what every key of `core` has spent at `now`.
-    pub(crate) fn all_of(core: &mut Limiter, now: Nanos) -> Vec<Self> {
+    fn all_of(core: &mut Limiter, now: Nanos) -> Vec<Self> {
         let zones: Vec<_> = core.zones().map(|(zone, _)| zone).collect();
         let entry = |kept: KeyRecord| Self {
             zone: zones[usize::from(kept.zone.0)].as_str().to_owned(),
@@ -166,7 +208,8 @@ mod tests {
 
     fn record(keys: Vec<Entry>) -> Record {
         let written = Written { wall: 1_790_000_000_000_000_000, boot: Some((u64::MAX, 5)) };
-        Record { seed: Seed([1, u64::MAX]), written, closed: false, keys }
+        let content = Content { starts: vec![(Assumed::All, 7_000), (Assumed::Unrecorded, 0)], keys };
+        Record { seed: Seed([1, u64::MAX]), written, closed: false, content }
     }
 
     #[test]
@@ -175,19 +218,20 @@ mod tests {
             entry("general", &[-61_000_000_000, -1, 0, 1, 30_000_000_001]),
             entry("my zone", &[]),
         ]);
-        let read = Record::decode(&written.encode()).unwrap();
-        assert_eq!(read.keys[0].stamps, [-61_000_000_000, 0, 0, 1_000, 30_000_001_000]);
-        assert!(read.keys[1].is_of("my zone"));
-        assert_eq!((read.keys[1].key, read.keys[1].closed_for), (7, 3_000));
-        assert_eq!(Record { keys: Vec::new(), ..read }, record(Vec::new()));
+        let mut read = Record::decode(&written.encode()).unwrap();
+        assert_eq!(read.content.keys[0].stamps, [-61_000_000_000, 0, 0, 1_000, 30_000_001_000]);
+        assert!(read.content.keys[1].is_of("my zone"));
+        assert_eq!((read.content.keys[1].key, read.content.keys[1].closed_for), (7, 3_000));
+        read.content.keys.clear();
+        assert_eq!(read, record(Vec::new()));
     }
 
     #[test]
     fn a_zone_may_have_any_name() {
         for zone in ["a\nb", "", "end 0", "näher", "\\n"] {
             let read = Record::decode(&record(vec![entry(zone, &[1])]).encode()).unwrap();
-            assert!(read.keys[0].is_of(zone), "{zone:?}");
-            assert!(!read.keys[0].is_of("other"), "{zone:?}");
+            assert!(read.content.keys[0].is_of(zone), "{zone:?}");
+            assert!(!read.content.keys[0].is_of("other"), "{zone:?}");
         }
     }
 
@@ -245,10 +289,10 @@ mod tests {
         fn any_stamps_survive_and_never_become_earlier(mut stamps in proptest::collection::vec(-200_000_000_000..200_000_000_000_i64, 0..50)) {
             stamps.sort_unstable();
             let read = Record::decode(&record(vec![entry("z", &stamps)]).encode()).unwrap();
-            for (read, stamp) in read.keys[0].stamps.iter().zip(&stamps) {
+            for (read, stamp) in read.content.keys[0].stamps.iter().zip(&stamps) {
                 prop_assert!((0..1_000).contains(&(read - stamp)));
             }
-            prop_assert_eq!(read.keys[0].stamps.len(), stamps.len());
+            prop_assert_eq!(read.content.keys[0].stamps.len(), stamps.len());
         }
     }
 }

@@ -1,5 +1,11 @@
 use crate::{
-    core::{decision::ZoneId, key_record::KeyRecord, limiter::Limiter, start::Start, time::Nanos},
+    core::{
+        decision::ZoneId,
+        key_record::KeyRecord,
+        limiter::Limiter,
+        start::{Assumed, Start},
+        time::Nanos,
+    },
     persist::journal::{Found, Journal},
 };
 
@@ -24,16 +30,17 @@ pub(crate) fn resume(core: &mut Limiter, journal: &Journal, found: Found, now: N
             return Beginning::PerToken;
         }
         Found::Damaged | Found::Stale => {
-            core.set_start(Start::Spent(now));
+            core.assume(Start { spent: Assumed::All, at: now });
             return Beginning::FromJournal;
         }
     };
     if !record.closed {
-        core.set_start(Start::Unrecorded(now));
+        core.assume(Start { spent: Assumed::Unrecorded, at: now });
     }
     let ago = u64::try_from(journal.ago(&record).as_nanos()).unwrap_or(Nanos::MAX);
+    let exported = now.saturating_sub(ago);
     let zones: Vec<_> = core.zones().map(|(zone, _)| zone).collect();
-    for entry in record.keys {
+    for entry in record.content.keys {
         // A zone that is no longer configured limits nothing.
         let Some((id, _)) = (0_u8..).zip(&zones).find(|(_, zone)| entry.is_of(zone.as_str())) else {
             continue;
@@ -44,11 +51,15 @@ pub(crate) fn resume(core: &mut Limiter, journal: &Journal, found: Found, now: N
             closed_for: entry.closed_for,
             stamps: entry.stamps,
         };
-        if core.import_kept(&kept, now.saturating_sub(ago), now).is_err() {
+        if core.import_kept(&kept, exported, now).is_err() {
             tracing::warn!(%path, "journal holds more keys than the limiter may: all others are taken for spent");
-            core.set_start(Start::Spent(now));
+            core.assume(Start { spent: Assumed::All, at: now });
             break;
         }
+    }
+    // What earlier starts assumed is part of the keys on record. It concerns the others.
+    for (spent, before) in record.content.starts {
+        core.assume(Start { spent, at: exported.saturating_sub(before) });
     }
     Beginning::FromJournal
 }

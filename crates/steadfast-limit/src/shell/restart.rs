@@ -2,13 +2,17 @@ use steadfast_spec::Scope;
 use tokio::time::Duration;
 
 use crate::{
-    core::{event::Event, limiter::Limiter, start::Start},
+    core::{
+        event::Event,
+        limiter::Limiter,
+        start::{Assumed, Start},
+    },
     error::{InvalidLimiter, Refusal},
     persist::{
         clocks::Clocks,
         cold_start::{ColdStart, TokenOrigin},
         journal::{Found, Journal},
-        record::Entry,
+        record::Content,
         resume::{Beginning, resume},
         spent::Spent,
     },
@@ -36,7 +40,7 @@ impl ZoneLimiter {
             ColdStart::Auto => (Beginning::PerToken, None),
             ColdStart::Empty => (Beginning::Configured, None),
             ColdStart::Pessimistic => {
-                core.set_start(Start::Spent(now));
+                core.assume(Start { spent: Assumed::All, at: now });
                 (Beginning::Configured, None)
             }
             ColdStart::Journal(path) => {
@@ -49,7 +53,7 @@ impl ZoneLimiter {
         if let Some(journal) = &journal {
             // Write a record before anything is sent: a process that ends before its next record leaves this one. An
             // unwritable file is also found here.
-            journal.write(false, || Entry::all_of(&mut core, now)).map_err(|error| {
+            journal.write(false, || Content::of(&mut core, now)).map_err(|error| {
                 InvalidLimiter::Journal { path: journal.path().to_owned(), kind: error.kind() }
             })?;
         }

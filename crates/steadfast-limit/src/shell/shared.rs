@@ -12,7 +12,7 @@ use crate::{
         time::{LONGEST, Nanos},
     },
     error::Refusal,
-    persist::{journal::Journal, record::Entry, resume::Beginning},
+    persist::{journal::Journal, record::Content, resume::Beginning},
     request::keys::{ScopeKeys, Seed},
     shell::{
         hand_off::HandOff,
@@ -178,12 +178,12 @@ impl Shared {
         result
     }
 
-    /// Returns the entries for the journal.
-    pub(crate) fn entries(&self) -> Vec<Entry> {
+    /// Returns what the journal records.
+    pub(crate) fn content(&self) -> Content {
         let now = self.now();
-        let (entries, events) = self.hand_off.with(|core| Entry::all_of(core, now));
+        let (content, events) = self.hand_off.with(|core| Content::of(core, now));
         debug_assert!(events.is_empty(), "a record settles nothing: {events:?}");
-        entries
+        content
     }
 
     pub(crate) fn report_all(&self, events: &[Event]) {
@@ -202,7 +202,7 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         if let Some(journal) = self.journal.take() {
-            journal.close(|| self.entries());
+            journal.close(|| self.content());
         }
     }
 }

@@ -34,7 +34,7 @@ impl Shared {
     /// does not take it for the whole truth.
     fn write(&self) -> Result<(), (io::Error, NextStart)> {
         let Some(journal) = self.journal() else { return Ok(()) };
-        journal.write(false, || self.entries()).map_err(|error| (error, journal.mark_stale()))
+        journal.write(false, || self.content()).map_err(|error| (error, journal.mark_stale()))
     }
 }
 

@@ -143,6 +143,54 @@ async fn a_damaged_journal_starts_a_limiter_with_everything_spent() {
     }
 }
 
+/// Regression: the next record held only the keys in use, so the next start knew nothing of the damage.
+#[tokio::test(start_paused = true)]
+async fn what_a_start_assumes_outlives_a_process_that_has_sent_nothing() {
+    for is_killed in [false, true] {
+        let ((_folder, path), clock) = (folder(), wall_clock(0));
+        drop(start(&path, &clock));
+        fs::write(&path, b"damaged").unwrap();
+        let damaged = Instant::now();
+        let mut before = start(&path, &clock);
+        let mut path = path;
+        for _ in 0..3 {
+            sleep(5 * SECOND).await;
+            if is_killed {
+                path = kill(&path);
+            }
+            drop(before);
+            before = start(&path, &clock);
+            let spent_for = wait(&before, Lane::Trading).await + damaged.elapsed();
+            // The wall clock may be wrong by a second at each start.
+            assert!((60 * SECOND..64 * SECOND).contains(&spent_for), "killed: {is_killed}, {spent_for:?}");
+            assert_eq!(wait(&before, Lane::Critical).await, Duration::ZERO);
+        }
+        drop(before);
+        sleep(70 * SECOND).await;
+        let after = start(&path, &clock);
+        assert_eq!(wait(&after, Lane::Trading).await, Duration::ZERO, "the windows have passed");
+    }
+}
+
+/// Regression: it was forgotten when the process after the killed one ended in order.
+#[tokio::test(start_paused = true)]
+async fn what_a_killed_process_may_have_sent_outlives_the_next_one() {
+    let ((_folder, path), clock) = (folder(), wall_clock(0));
+    let limiter = start(&path, &clock);
+    let left = kill(&path);
+    spend(&limiter, Lane::Trading, 9).await;
+    let start_of = |path| start(path, &clock);
+    drop(start_of(&left));
+    let after = start_of(&left);
+    let waited = wait(&after, Lane::Trading).await;
+    assert!((2 * SECOND..4 * SECOND).contains(&waited), "{waited:?}");
+    spend(&after, Lane::Critical, 1).await;
+    assert_eq!(after.snapshot().zones[0].lost, 10);
+    drop(after);
+    let later = start_of(&left);
+    assert_eq!(later.snapshot().zones[0].lost, 10, "a key on record is not counted twice");
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_first_start_is_empty() {
     let ((_folder, path), clock) = (folder(), wall_clock(0));

@@ -22,9 +22,9 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct KeyTable {
     rules: Box<[Rules]>,
-    /// How much new keys count as spent.
-    start: Start,
-    /// Keys whose tokens were renewed, which the start does not concern.
+    /// What new keys count as spent: that of this start, and of earlier ones whose windows have not passed.
+    starts: Vec<Start>,
+    /// Keys whose tokens were renewed, which no start concerns.
     renewed: HashSet<(ZoneId, u64), BuildHasherDefault<KeyHasher>>,
     most_keys: usize,
     states: Slab<KeyState>,
@@ -34,17 +34,22 @@ pub(super) struct KeyTable {
 impl KeyTable {
     pub(super) fn new(rules: Box<[Rules]>, most_keys: usize) -> Self {
         let (states, index, renewed) = (Slab::new(), HashMap::default(), HashSet::default());
-        Self { rules, start: Start::Empty, renewed, most_keys, states, index }
+        Self { rules, starts: Vec::new(), renewed, most_keys, states, index }
     }
 
-    /// Sets how much new keys count as spent from now on.
-    pub(super) fn set_start(&mut self, start: Start) {
-        self.start = start;
+    /// Adds what new keys count as spent from now on.
+    pub(super) fn assume(&mut self, start: Start) {
+        self.starts.push(start);
+    }
+
+    /// Returns what new keys count as spent.
+    pub(super) fn starts(&self) -> &[Start] {
+        &self.starts
     }
 
     /// Forgets what a key has spent, also if it is new to the limiter.
     pub(super) fn reset(&mut self, zone: ZoneId, key: u64, now: Nanos) {
-        if !self.start.is_over(self.rules_of(zone), now) {
+        if self.starts.iter().any(|start| !start.is_over(self.rules_of(zone), now)) {
             self.renewed.insert((zone, key));
         }
         if let Some(id) = self.find(zone, key) {
@@ -137,16 +142,18 @@ impl KeyTable {
     pub(super) fn new_state(&self, zone: ZoneId, key: u64, now: Nanos) -> KeyState {
         let rules = self.rules_of(zone);
         let mut state = KeyState::new(zone, key);
-        if !self.start.is_over(rules, now) && !self.renewed.contains(&(zone, key)) {
-            self.start.prepare(&mut state, rules);
+        if !self.starts.is_empty() && !self.renewed.contains(&(zone, key)) {
+            let open = self.starts.iter().filter(|start| !start.is_over(rules, now));
+            open.for_each(|start| start.prepare(&mut state, rules));
         }
         state
     }
 
-    /// Drops idle keys.
+    /// Drops idle keys, and starts whose windows have passed.
     pub(super) fn sweep(&mut self, now: Nanos) {
         let (rules, index) = (&self.rules, &mut self.index);
-        if rules.iter().all(|rules| self.start.is_over(rules, now)) {
+        self.starts.retain(|start| rules.iter().any(|rules| !start.is_over(rules, now)));
+        if self.starts.is_empty() {
             self.renewed = HashSet::default();
         }
         let before = self.states.len();

@@ -1,14 +1,27 @@
 use super::Limiter;
 use crate::{
-    core::{decision::ZoneId, key_record::KeyRecord, key_set::KeySet, start::Start, time::Nanos},
+    core::{
+        decision::ZoneId,
+        key_record::KeyRecord,
+        key_set::KeySet,
+        start::{Assumed, Start},
+        time::Nanos,
+    },
     error::Refusal,
 };
 
 /// State that outlives the process, and how the next one starts.
 impl Limiter {
-    /// Sets how much new keys count as spent from now on.
-    pub(crate) fn set_start(&mut self, start: Start) {
-        self.keys.set_start(start);
+    /// Adds what new keys count as spent from now on.
+    pub(crate) fn assume(&mut self, start: Start) {
+        self.keys.assume(start);
+    }
+
+    /// Returns what new keys count as spent at `now`, each with the time since that start.
+    pub(crate) fn assumed(&mut self, now: Nanos) -> Vec<(Assumed, Nanos)> {
+        let now = self.advance(now);
+        self.sweep(now);
+        self.keys.starts().iter().map(|start| (start.spent, now.saturating_sub(start.at))).collect()
     }
 
     /// Forgets what one key has spent in one zone. For a renewed token, whose windows at the gateway are new.

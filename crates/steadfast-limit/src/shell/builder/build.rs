@@ -2,7 +2,13 @@ use steadfast_call::Lane;
 
 use super::Builder;
 use crate::{
-    core::{limiter::Limiter, rules::Rules, settings::Settings, start::Start, time::nanos},
+    core::{
+        limiter::Limiter,
+        rules::Rules,
+        settings::Settings,
+        start::{Assumed, Start},
+        time::nanos,
+    },
     error::InvalidLimiter,
     persist::{clocks::Clocks, cold_start::ColdStart},
     shell::{route_mover::RouteMover, zone_limiter::ZoneLimiter},
@@ -84,7 +90,7 @@ impl Builder {
         };
         let mut core = Limiter::new(rules, settings);
         if pessimistic {
-            core.set_start(Start::Spent(0));
+            core.assume(Start { spent: Assumed::All, at: 0 });
         }
         Ok(core)
     }
