@@ -213,11 +213,11 @@ impl KeyState {
 
     /// True if the key has nothing left to remember at `now`.
     pub(crate) fn is_idle(&mut self, rules: &Rules, now: Nanos) -> bool {
+        // A bucket forgets what has expired.
+        self.changed();
         self.log.expire(now, self.retention(rules), rules.unit);
         self.lost.expire(now, self.retention(rules));
-        if self.penalty.take_if(|penalty| penalty.is_over(rules.shortest_limit(), now)).is_some() {
-            self.changed();
-        }
+        self.penalty.take_if(|penalty| penalty.is_over(rules.shortest_limit(), now));
         self.in_flight.is_empty()
             && self.queue.is_none()
             && self.log.is_empty()

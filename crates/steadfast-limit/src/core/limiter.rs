@@ -70,7 +70,7 @@ pub struct Limiter {
     /// Keys whose queues must be examined again.
     dirty: Vec<usize>,
     scratch: Vec<Nanos>,
-    /// Nothing is remembered while a queue is examined.
+    /// Nothing is remembered: every answer is computed afresh.
     #[cfg(test)]
     scans_plainly: bool,
 }

@@ -42,8 +42,8 @@ pub(crate) struct Queue {
     called: Nanos,
 }
 
-/// When the zone opens, as last computed for a waiter. Valid until the key changes, because without a change a later
-/// computation gives the same instant.
+/// When the zone opens, as last computed for a waiter. Valid until the key changes: without a change, every rule gives
+/// the same instant however often it is asked before that.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Computed {
     pub(crate) version: u32,

@@ -99,6 +99,49 @@ fn o11_each_of_several_costs_one_slot_more() {
     }
 }
 
+/// Returns a core whose ten orders have just left: one was refused, and the others were reset.
+fn reset() -> Core {
+    let profile = Profile::Adaptive { burst: NonZeroU32::MIN };
+    let mut core = Core::of(Quota::new(ORDER, Scope::AuthToken).limit(10, SECOND).profile(profile));
+    let sent = core.now;
+    let mut grants: Vec<_> = (0..10).map(|_| core.granted(ORDER, Lane::Trading)).collect();
+    core.now += 40 * MS;
+    core.answer_429(grants.remove(0));
+    core.now += 5 * MS;
+    grants.into_iter().for_each(|grant| core.lose(grant, sent, Loss::Reset));
+    core
+}
+
+/// Regression: the distance was that of the slots free when it was first computed, ten seconds instead of two.
+#[test]
+fn o11_an_order_leaves_when_the_lost_ones_before_it_are_over() {
+    for (lane, most) in [(Lane::Trading, 2_100 * MS), (Lane::Verification, 1_300 * MS)] {
+        let mut core = reset();
+        let asked = core.now;
+        let waiter = core.queued(ORDER, lane);
+        let at = core.alarm(waiter).unwrap();
+        assert!(at <= asked + most, "{lane}: {} ms", (at - asked) / MS);
+        core.now = at;
+        assert!(matches!(core.poll(waiter), Decision::Granted(_)), "{lane}");
+    }
+}
+
+/// Regression: it was refused at once, because the slots free now would have let it go only after ten seconds.
+#[test]
+fn o11_an_order_that_could_leave_in_time_is_not_refused() {
+    let mut core = reset();
+    core.now += 500 * MS;
+    let by = core.now + 3 * S;
+    let zone = core.zone(ORDER);
+    let earliest = core.limiter.earliest(&[zone], Lane::Trading, core.now).unwrap();
+    assert!(earliest < by, "{} ms", (earliest - core.now) / MS);
+    let Decision::Queued { waiter, alarm } = core.ask_by(&[ORDER], Lane::Trading, Some(by), false) else {
+        panic!("refused")
+    };
+    core.now = alarm.unwrap();
+    assert!(core.now < by && matches!(core.poll(waiter), Decision::Granted(_)));
+}
+
 /// The only slot is taken for as long as the gateway may count the request.
 #[test]
 fn o11_where_one_a_second_is_learned_a_request_without_an_answer_is_waited_for() {

@@ -12,17 +12,16 @@ pub(crate) struct Slots<'a> {
 }
 
 impl Slots<'_> {
-    /// Returns how many of `limit` slots are free, at least one, and from when on. `None` if one must be answered
-    /// first.
-    pub(crate) fn free(self, limit: u32, period: Nanos, now: Nanos) -> Option<(u32, Nanos)> {
+    /// Returns how many of `limit` slots are free, at least one, from each instant on at which one more is, if nothing
+    /// else happens. The first is in force at `now`, unless none is free by then. Nothing if one must be answered first.
+    pub(crate) fn free(self, limit: u32, period: Nanos, now: Nanos) -> impl Iterator<Item = (Nanos, u32)> {
         let held = &self.held[self.held.partition_point(|stamp| stamp + period <= now)..];
         let all = held.len() + self.until_answered as usize;
         let too_many = (all + 1).saturating_sub(limit as usize);
-        let from = match too_many.checked_sub(1) {
-            None => 0,
-            Some(last) => held.get(last)? + period,
-        };
-        Some((limit - (all - too_many) as u32, from))
+        (too_many..=held.len()).map(move |over| {
+            let from = over.checked_sub(1).map_or(0, |last| held[last] + period);
+            (from, limit - (all - over) as u32)
+        })
     }
 }
 
@@ -60,14 +59,15 @@ mod tests {
 
     #[test]
     fn each_request_without_an_answer_holds_one_slot_until_a_period_later() {
-        let free =
-            |limit, until_answered, now| Slots { held: &[10, 30, 50], until_answered }.free(limit, 100, now);
-        assert_eq!(free(10, 0, 109), Some((7, 0)));
-        assert_eq!(free(10, 0, 110), Some((8, 0)));
-        assert_eq!(free(10, 2, 109), Some((5, 0)));
-        assert_eq!(free(3, 0, 0), Some((1, 110)), "one must end");
-        assert_eq!(free(3, 2, 0), Some((1, 150)), "all three must end");
-        assert_eq!(free(3, 3, 0), None, "and one more be answered");
+        let free = |limit, until_answered, now| {
+            Slots { held: &[10, 30, 50], until_answered }.free(limit, 100, now).collect::<Vec<_>>()
+        };
+        assert_eq!(free(10, 0, 109), [(0, 7), (110, 8), (130, 9), (150, 10)]);
+        assert_eq!(free(10, 0, 110), [(0, 8), (130, 9), (150, 10)]);
+        assert_eq!(free(10, 2, 149), [(0, 7), (150, 8)]);
+        assert_eq!(free(3, 0, 0), [(110, 1), (130, 2), (150, 3)], "one must end");
+        assert_eq!(free(3, 2, 0), [(150, 1)], "all three must end");
+        assert_eq!(free(3, 3, 0), [], "and one more be answered");
     }
 
     #[test]

@@ -13,6 +13,9 @@ use crate::core::{
 impl KeyState {
     /// Returns when a request of `lane` keeps its distance from the others, with those `on_their_way` and as many
     /// `ahead`; 0 where the zone is not spread.
+    ///
+    /// Every slot that becomes free meanwhile makes the distance shorter, so the answer is the first of those instants
+    /// at which the distance of that instant is kept. It is the same at each `now` before it.
     pub(super) fn spread_opens(
         &self,
         rules: &Rules,
@@ -27,18 +30,22 @@ impl KeyState {
             return Some(0);
         };
         let (limit, _) = rules.allows(0, lane, self.learned(lane));
-        let slots = Slots { held: &unanswered.stamps, until_answered: unanswered.busy };
-        let (free, from) = slots.free(limit, bound.period, now)?;
-        let bucket = Bucket::new(bound, free, burst);
-        let opens =
-            |given_up: &[Nanos], busy| bucket.opens(Stamps::new(&self.log, rules.unit, given_up), busy);
         // A request on its way fills the bucket when its patience ends. With a burst there may be room beside it now.
         let patience = Self::PATIENCE.min(bound.period);
         let mut given_up = self.lost.given_up().to_vec();
         given_up.extend(on_their_way.iter().map(|granted| granted + patience));
         given_up.sort();
-        let after = opens(&given_up, ahead);
-        let beside = opens(self.lost.given_up(), ahead.saturating_add(on_their_way.len() as u32));
-        after.into_iter().chain(beside).min().map(|at| at.max(from))
+        let busy = ahead.saturating_add(on_their_way.len() as u32);
+        let stamps = |given_up| Stamps::new(&self.log, rules.unit, given_up);
+        let slots = Slots { held: &unanswered.stamps, until_answered: unanswered.busy };
+        slots
+            .free(limit, bound.period, now)
+            .filter_map(|(from, free)| {
+                let bucket = Bucket::new(bound, free, burst);
+                let after = bucket.opens(stamps(&given_up), ahead);
+                let beside = bucket.opens(stamps(self.lost.given_up()), busy);
+                after.into_iter().chain(beside).min().map(|at| at.max(from))
+            })
+            .min()
     }
 }

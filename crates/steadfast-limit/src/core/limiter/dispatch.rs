@@ -280,7 +280,12 @@ mod tests {
                     let grant = self.granted.swap_remove(which % self.granted.len());
                     self.limiter.lose(grant, now, Loss::Reset, now);
                 }
-                7 if !self.waiting.is_empty() => {
+                7 if !self.granted.is_empty() => {
+                    let grant = self.granted.swap_remove(which % self.granted.len());
+                    let answer = Answer::TooManyRequests { retry_after: None };
+                    self.limiter.settle(grant, answer, now);
+                }
+                8 if !self.waiting.is_empty() => {
                     let waiter = self.waiting.swap_remove(which % self.waiting.len());
                     self.limiter.cancel(waiter, now);
                 }
@@ -308,10 +313,10 @@ mod tests {
     }
 
     proptest! {
-        /// What is remembered while a queue is examined changes no decision.
+        /// What is remembered of a queue, or while it is examined, changes no decision.
         #[test]
         fn remembered_answers_decide_as_a_plain_scan_does(
-            steps in prop::collection::vec((0_u8..10, 0..1_000_usize, 0..Lane::ALL.len(), 0..400_u64), 1..120),
+            steps in prop::collection::vec((0_u8..11, 0..1_000_usize, 0..Lane::ALL.len(), 0..400_u64), 1..120),
         ) {
             let (mut one, mut other) = (World::new(false), World::new(true));
             let mut now = 1_000_000_000_000;
