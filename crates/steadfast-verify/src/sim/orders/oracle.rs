@@ -398,9 +398,12 @@ fn falsely_excess(workload: &Workload, session: &Session, shape_of: &BTreeMap<&s
         .filter(|(_, order_id)| !session.truth.orders.iter().any(|order| order.order_id == **order_id))
         .map(|(wanted, _)| wanted.number)
         .collect();
+    // A caller whose order was never placed leaves none less for the others.
+    let placed: BTreeSet<u64> =
+        session.truth.orders.iter().filter_map(|order| owner(order.order_id.as_str())).collect();
     let mut left_over: BTreeMap<Shape, u64> = BTreeMap::new();
     shape_of.values().for_each(|&shape| *left_over.entry(shape).or_default() += 1);
-    for (wanted, _) in told {
+    for (wanted, _) in told.filter(|(wanted, _)| placed.contains(&wanted.number)) {
         if let Some(left) = left_over.get_mut(&wanted.shape) {
             *left = left.saturating_sub(1);
         }
