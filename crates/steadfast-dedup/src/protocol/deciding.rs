@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    numbers::{IntentNo, TradingDay},
+    numbers::{IntentNo, LogicalTime, TradingDay},
     protocol::{
         effect::Effect,
         intent::Intent,
@@ -86,15 +86,7 @@ impl OrderProtocol {
         }
         intent.finish(finding);
         let key = intent.key().clone();
-        let blocks = match intent.finding() {
-            // Of yesterday's orders, only a late one can be listed today.
-            Some(Finding::Unresolved(Unresolved { reason: Reason::EpochChanged, .. })) => {
-                intent.is_unsettled()
-            }
-            Some(Finding::Unresolved(unresolved)) => !unresolved.reason.is_absence(),
-            _ => false,
-        };
-        let (is_dead, is_refused) = (intent.is_presumed_dead(), intent.was_told_not_placed());
+        let ended = Ended::of(intent, self.time.tick());
         let day_over = intent.day() != self.time.day();
         if let Some(tag) = intent.tag() {
             self.tags.prune(tag, |order_id| self.listed.owner(order_id).is_some());
@@ -102,10 +94,8 @@ impl OrderProtocol {
         self.keys.retire(&key, number);
         self.leave_line(number, out);
         self.intents.finish(number);
-        let ended = self.time.tick();
-        let blocks_since = blocks.then_some(ended);
-        self.keys.finish(&key, number, Ended { is_dead, is_refused, blocks_since });
-        if blocks && day_over {
+        self.keys.finish(&key, number, ended);
+        if ended.blocks_since.is_some() && day_over {
             self.block_over_midnight(number);
         }
         if watched {
@@ -155,6 +145,22 @@ impl OrderProtocol {
         let Some(intent) = self.intents.forget(number) else { return };
         self.watches.unwatch(number);
         self.keys.forget(intent.key(), number);
+    }
+}
+
+impl Ended {
+    /// Returns how an intent that ended at this position counts.
+    pub(crate) fn of(intent: &Intent, at: LogicalTime) -> Self {
+        let blocks = match intent.finding() {
+            // Of yesterday's orders, only a late one can be listed today.
+            Some(Finding::Unresolved(Unresolved { reason: Reason::EpochChanged, .. })) => {
+                intent.is_unsettled()
+            }
+            Some(Finding::Unresolved(unresolved)) => !unresolved.reason.is_absence(),
+            _ => false,
+        };
+        let (is_dead, is_refused) = (intent.is_presumed_dead(), intent.was_told_not_placed());
+        Self { is_dead, is_refused, blocks_since: blocks.then_some(at) }
     }
 }
 

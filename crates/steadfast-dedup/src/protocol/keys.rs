@@ -169,6 +169,16 @@ impl Keys {
         }
     }
 
+    /// Puts a decided intent back that was dropped with a day which is not over.
+    pub(crate) fn restore(&mut self, key: &Key, number: IntentNo, order: &Arc<OrderRequest>, ended: Ended) {
+        if self.get(key).is_some_and(|its| its.finished.contains(&number)) {
+            return;
+        }
+        self.send(key, number, order);
+        self.retire(key, number);
+        self.finish(key, number, ended);
+    }
+
     /// Notes that a decided intent has a send that was never answered.
     pub(crate) fn presume_dead(&mut self, key: &Key, number: IntentNo) {
         self.entry(key).dead.insert(number);

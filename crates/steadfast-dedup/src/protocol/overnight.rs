@@ -6,13 +6,20 @@
 //! shortly before midnight that they may be listed today. The last are watched for. A lost one also blocks its key
 //! until lists have shown that nothing of it has appeared.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use crate::{
     numbers::{IntentNo, LogicalTime, TradingDay},
     protocol::{
-        effect::Effect, intent::Intent, key::Key, keys::KeyIntents, listed_orders::fresh::Fresh, matcher,
-        order_protocol::OrderProtocol, phase::Finding, reads::ReadStart,
+        effect::Effect,
+        intent::Intent,
+        key::Key,
+        keys::{Ended, KeyIntents},
+        listed_orders::fresh::Fresh,
+        matcher,
+        order_protocol::OrderProtocol,
+        phase::Finding,
+        reads::ReadStart,
     },
 };
 
@@ -23,12 +30,24 @@ impl OrderProtocol {
         let intents = self.intents.rename_day(wrong, day);
         out.push(Effect::DayRenamed { from: wrong, day, intents });
         self.reads.rename_day(wrong, day);
-        // Orders set aside as yesterday's are today's again, and keep their owners.
-        let seen = self.time.tick();
-        let todays = self.intents.iter().filter(|(_, intent)| intent.day() == day);
-        let owned = todays.filter_map(|(number, intent)| Some((number, intent.order_id()?.clone())));
-        for (number, order_id) in owned.collect::<Vec<_>>() {
-            if self.listed.owner(&order_id).is_none() {
+        // Orders set aside as yesterday's are today's again, and keep their owners. Those that only an answer has named
+        // wait for lists again.
+        let (seen, now) = (self.time.tick(), self.time.now());
+        let unshown: BTreeSet<IntentNo> = self.listed.yesterday.unshown().collect();
+        let todays = || self.intents.iter().filter(|(_, intent)| intent.day() == day);
+        for (number, intent) in todays().filter(|(_, intent)| intent.finding().is_some()) {
+            self.keys.restore(intent.key(), number, intent.order(), Ended::of(intent, seen));
+        }
+        let owned = todays().filter_map(|(number, intent)| {
+            Some((number, intent.order_id()?.clone(), intent.session().unwrap_or_default()))
+        });
+        for (number, order_id, session) in owned.collect::<Vec<_>>() {
+            if self.listed.owner(&order_id).is_some() {
+                continue;
+            }
+            if unshown.contains(&number) {
+                self.listed.await_lists(&order_id, number, session, seen, now);
+            } else {
                 self.listed.adopt(&order_id, number, seen);
             }
         }

@@ -54,6 +54,20 @@ impl ListedOrders {
         if others || entry.is_contested() || entry.first_seen() < sent {
             return GivenId::Conflict;
         }
+        self.await_lists(order_id, owner, session, seen, at);
+        GivenId::Clean
+    }
+
+    /// Gives an order to an intent until lists show or contradict it.
+    pub(crate) fn await_lists(
+        &mut self,
+        order_id: &Arc<str>,
+        owner: IntentNo,
+        session: Session,
+        seen: LogicalTime,
+        at: Duration,
+    ) {
+        let entry = self.entries.meet(order_id, seen);
         let acknowledged = entry.acknowledge(owner, session, at);
         if !entry.is_shown() {
             self.awaited.await_any(order_id, acknowledged);
@@ -63,7 +77,6 @@ impl ListedOrders {
         }
         self.take_fresh(order_id);
         self.entries.name(order_id);
-        GivenId::Clean
     }
 
     /// Gives an order to an intent on a user's word or that of the journal.

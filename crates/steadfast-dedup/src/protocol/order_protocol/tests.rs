@@ -1,7 +1,7 @@
 //! Tests rare sequences of events, one step at a time.
 
 use steadfast_call::{Outcome, Resend};
-use steadfast_spec::{FieldNames, OrderRequest, parse_order_list};
+use steadfast_spec::{FieldNames, OrderRecord, OrderRequest, parse_order_list};
 
 use super::*;
 use crate::{
@@ -49,6 +49,15 @@ fn told(effects: Vec<Effect>) -> Vec<OrderEvent> {
 
 fn is_unresolved(verdict: &Verdict, why: Reason) -> bool {
     matches!(verdict, Verdict::Unresolved(unresolved) if unresolved.reason == why)
+}
+
+/// Returns records with these identifiers, instruments and prices.
+fn records(orders: &[(&str, &str, &str)]) -> Vec<OrderRecord> {
+    let records = orders.iter().map(|(id, sym_id, price)| {
+        format!(r#"{{"orderId":"{id}","symId":"{sym_id}","side":"buy","qty":1,"limitPrice":{price}}}"#)
+    });
+    let body = format!(r#"{{"s":"ok","d":[{}]}}"#, records.collect::<Vec<_>>().join(","));
+    parse_order_list(body.as_bytes(), &FieldNames::default()).unwrap()
 }
 
 impl Books {
@@ -124,12 +133,7 @@ impl Books {
     /// Reads a list that shows each order under this instrument and with this price.
     fn list_as(&mut self, orders: &[(&str, &str, &str)]) -> Vec<OrderEvent> {
         let read = self.open_read(Purpose::Verification, session(0));
-        let records = orders.iter().map(|(id, sym_id, price)| {
-            format!(r#"{{"orderId":"{id}","symId":"{sym_id}","side":"buy","qty":1,"limitPrice":{price}}}"#)
-        });
-        let body = format!(r#"{{"s":"ok","d":[{}]}}"#, records.collect::<Vec<_>>().join(","));
-        let list = parse_order_list(body.as_bytes(), &FieldNames::default()).unwrap();
-        self.step(Event::ReadEnded { read, list: Ok(list) })
+        self.step(Event::ReadEnded { read, list: Ok(records(orders)) })
     }
 
     fn verdict(&self, intent: u64) -> Verdict {
@@ -574,4 +578,21 @@ fn an_order_under_another_spelling_of_its_identifier_is_nobodys_surplus() {
         let refused = books.protocol.check_ruling(IntentNo(1), &ruling);
         assert_eq!(refused, Err(crate::protocol::ruling::InvalidRuling::OrderOwned));
     }
+}
+
+/// Regression: the answer was forgotten with the wrong day, so its order was reported as one too many under the
+/// identifier that lists show.
+#[test]
+fn an_answer_from_before_a_misnamed_day_still_waits_for_a_list() {
+    let mut books = Books::new();
+    books.send(0, order("5"));
+    books.acknowledge(0, 0, "invented");
+    // The next process takes the day for a later one, until an answer tells the date.
+    books.step(Event::DayBegan(TradingDay(1)));
+    books.step(Event::Restarted);
+    books.step(Event::DayRenamed(TradingDay(0)));
+    assert_eq!(books.list(&[("o1", "")]), [], "it may be the answered order");
+    let told = [books.look(&[("o1", "")]), books.look(&[("o1", "")])].concat();
+    assert!(matches!(*told, [OrderEvent::AckNotListed { .. }, OrderEvent::Recovered { .. }]), "{told:?}");
+    assert!(matches!(books.verdict(0), Verdict::Recovered { order_id, .. } if order_id == "o1"));
 }
