@@ -39,10 +39,13 @@ impl OrderProtocol {
             let attempt = AttemptNo { intent: number, index };
             self.keys.unsettle(intent.key(), attempt, base.saturating_add(lateness));
         }
-        self.keys.reopen(intent.key(), number);
+        let key = intent.key().clone();
+        self.keys.reopen(&key, number);
         self.intents.reopen(number);
         self.watches.unwatch(number);
         self.take_back_late(number);
+        let since = self.time.tick();
+        self.listed.recall_reported(&key, since);
         self.listed.show_again();
         self.tally.lose(Answer::Status(200));
         self.search(number, now);

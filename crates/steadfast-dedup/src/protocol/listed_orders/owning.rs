@@ -141,6 +141,22 @@ impl ListedOrders {
         self.withdrawn.recall(Recalled { order_id, key, first_seen, since, until });
     }
 
+    /// Waits for a list to show reported orders again whose records were dropped: an intent of this key may own one.
+    pub(crate) fn recall_reported(&mut self, key: &Key, since: LogicalTime) {
+        let kept = self.unowned.order_ids();
+        let dropped = self.entries.iter().filter(|(order_id, entry)| {
+            // A contested one is another's: a list or an answer says so.
+            entry.owner().is_none()
+                && entry.is_reported()
+                && !entry.is_contested()
+                && !kept.contains(*order_id)
+        });
+        for (order_id, entry) in dropped {
+            let (order_id, key, first_seen) = (order_id.clone(), key.clone(), entry.first_seen());
+            self.withdrawn.recall(Recalled { order_id, key, first_seen, since, until: Duration::ZERO });
+        }
+    }
+
     /// True if an answer gave the order to this intent and was withdrawn.
     pub(crate) fn was_told(&self, order_id: &str, number: IntentNo) -> bool {
         self.entries.get(order_id).is_some_and(|entry| entry.was_told(number))

@@ -596,3 +596,30 @@ fn an_answer_from_before_a_misnamed_day_still_waits_for_a_list() {
     assert!(matches!(*told, [OrderEvent::AckNotListed { .. }, OrderEvent::Recovered { .. }]), "{told:?}");
     assert!(matches!(books.verdict(0), Verdict::Recovered { order_id, .. } if order_id == "o1"));
 }
+
+/// Regression: the record of the older order was dropped with its report, and the younger one was taken before a list
+/// showed it again. An equal order in doubt, sent between the two, could not take the older one and was sent again.
+#[test]
+fn an_order_that_was_reported_is_listed_again_before_a_younger_one_is_taken() {
+    let mut books = Books::new();
+    books.send(0, order("5"));
+    books.acknowledge(0, 0, "o0");
+    books.list_as(&[("o0", "S", "5")]);
+    books.send(1, order("5"));
+    books.acknowledge(1, 0, "anothers");
+    let listed = [("o0", "S", "5"), ("anothers", "T", "5"), ("o1", "S", "5"), ("o2", "S", "5")];
+    let told = books.step(Event::CallerList { session: session(0), records: records(&listed[..3]) });
+    let excess = |told: &[OrderEvent], id: &str| matches!(told, [.., OrderEvent::Excess { order_id, .. }] if order_id == id);
+    assert!(excess(&told, "o1"), "{told:?}");
+    books.send(2, order("5"));
+    let told = books.list_as(&listed);
+    assert!(matches!(*told, [OrderEvent::AckMismatch { .. }]), "{told:?}");
+    books.lose(2, 0);
+    assert_eq!(books.verdict(1), Verdict::Pending);
+    books.list_as(&listed);
+    let found = |intent| match books.verdict(intent) {
+        Verdict::Recovered { order_id, .. } => order_id,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((found(1), found(2)), ("o1".to_owned(), "o2".to_owned()));
+}
