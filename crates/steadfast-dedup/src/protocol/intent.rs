@@ -30,7 +30,7 @@ pub(crate) struct Intent {
     attempts: Vec<Attempt>,
     phase: Phase,
     caller_waits: bool,
-    /// Whether its session's list was known when it was first sent.
+    /// Whether its session's list was known when it was first sent, or has shown none like it since.
     has_baseline: bool,
     /// Whether its last refusal was one of the token (401).
     token_refused: bool,
@@ -182,6 +182,11 @@ impl Intent {
     /// Notes, at its first send, its trading day and whether its session's list is known.
     pub(crate) fn date(&mut self, day: TradingDay, has_baseline: bool) {
         (self.day, self.has_baseline) = (day, has_baseline);
+    }
+
+    /// Notes that a list of its session shows no order that could be its.
+    pub(crate) fn give_baseline(&mut self) {
+        self.has_baseline = true;
     }
 
     /// Voids an attempt whose body was polled and withheld; false if it is not open any more.

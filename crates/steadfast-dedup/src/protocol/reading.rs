@@ -1,6 +1,6 @@
 //! Draws conclusions from a read of the list.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use steadfast_spec::OrderRecord;
 
@@ -10,6 +10,7 @@ use crate::{
         doubt::Fault,
         effect::Effect,
         fidelity::ListFidelity,
+        intent::Intent,
         key::Key,
         keys::KeyIntents,
         listed_orders::{
@@ -313,6 +314,7 @@ impl OrderProtocol {
         }
         list.complete(start.aging);
         self.listed.lists.note_valid(seen);
+        self.give_baselines(session, start.aging);
         self.confirm_refusals(session, start.at);
         let evidence = if self.rules.evidence_at_start { start.seq } else { completed };
         for number in self.open_numbers() {
@@ -320,6 +322,24 @@ impl OrderProtocol {
             intent.count_list(session, evidence);
         }
         true
+    }
+
+    /// Lets orders that were sent without a baseline be compared with a list that shows none like them: what a later
+    /// list shows is new.
+    fn give_baselines(&mut self, session: Session, asked: Duration) {
+        let lacks_baseline = |intent: &Intent| {
+            !intent.has_baseline()
+                && intent.session() == Some(session)
+                && self.settings.is_fresh(asked, intent.opened())
+        };
+        let lacking = self.live_intents().filter(|(_, intent)| lacks_baseline(intent));
+        let unlike = lacking
+            .filter(|(_, intent)| self.intent_strict(intent).next().is_none() && !self.is_vetoed(intent));
+        for number in unlike.map(|(number, _)| number).collect::<Vec<_>>() {
+            if let Some(intent) = self.intents.get_mut(&number) {
+                intent.give_baseline();
+            }
+        }
     }
 
     fn note_fault(&mut self, fault: Fault) {

@@ -206,6 +206,18 @@ async fn s31_straddling_read_contains() {
     rig.audit();
 }
 
+/// Regression: an order that left while its baseline was on the way ended as unresolved, although that list did not
+/// show it.
+#[tokio::test(start_paused = true)]
+async fn s31_a_list_that_lacks_an_order_serves_as_its_baseline() {
+    let rig = Rig::new();
+    // Evaluated before the order is sent, and answered after it.
+    rig.gateway.reads([Read { after: s(2), ..read(ReadReply::List) }]);
+    rig.gateway.will([gw504().placed()]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()));
+    rig.audit();
+}
+
 #[tokio::test(start_paused = true)]
 async fn s33_coalesced_read() {
     let rig = Rig::new();
