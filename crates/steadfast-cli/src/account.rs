@@ -27,7 +27,8 @@ use crate::{
 
 /// The help text about secrets, for every verb with an account.
 pub(crate) const SECRETS: &str = "\
-Secrets come from the environment, never from options: STEADFAST_API_KEY; STEADFAST_ACCESS_TOKEN, a token that is there \
+Secrets come from the environment, from systemd's credentials (`api-key`) or from the config file, never from options: \
+STEADFAST_API_KEY; STEADFAST_ACCESS_TOKEN, a token that is there \
 already; STEADFAST_CLIENT_ID, STEADFAST_PASSWORD and \
 STEADFAST_TOTP_SECRET for logins with an authenticator's secret; STEADFAST_CLIENT_SECRET and STEADFAST_REDIRECT_URI \
 for logins in a browser. NAME_FILE names a file that holds the value, NAME_COMMAND a command that prints it; what is \

@@ -2,7 +2,6 @@
 
 use std::io::Write;
 
-use clap::CommandFactory;
 use clap_complete::Shell;
 
 use crate::{exit::Failed, stdout::Stdout};
@@ -15,7 +14,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let mut script = Vec::new();
-    let mut command = crate::Args::command();
+    let mut command = crate::config::command();
     clap_complete::generate(args.shell, &mut command, "steadfast", &mut script);
     // A failure is kept and told in the end, as for all data.
     let _ = Stdout.write_all(&script);

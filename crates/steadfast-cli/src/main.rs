@@ -5,9 +5,11 @@
 mod account;
 mod arena;
 mod auth;
+mod check_config;
 mod client;
 mod clock;
 mod completions;
+mod config;
 mod core_dump;
 mod dead_token;
 mod demo;
@@ -44,7 +46,10 @@ use clap::{
 use secrecy::SecretString;
 use tracing_subscriber::EnvFilter;
 
-use crate::exit::Failed;
+use crate::{
+    config::{Parsed, Refused},
+    exit::Failed,
+};
 
 /// Resilient request orchestration for trading over HTTP.
 #[derive(Parser)]
@@ -77,6 +82,8 @@ enum Verb {
     Sandbox(sandbox::Args),
     /// Wait until a server answers, such as a sandbox that a script has started.
     Wait(wait::Args),
+    /// Say what is wrong with a config file, and start nothing.
+    CheckConfig(check_config::Args),
     /// Print what a shell needs to complete this command.
     Completions(completions::Args),
     /// Print the manual page of this command, or write those of all verbs.
@@ -84,11 +91,28 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    let args = match Args::try_parse() {
-        Ok(args) => args,
-        Err(error) => return refuse(&error),
+    let begun = core_dump::forbid().map_err(Refused::File);
+    let args = match begun.and_then(|()| config::parse(std::env::args_os().collect())) {
+        Ok(Parsed::Run(args)) => Some(*args),
+        Ok(Parsed::Shown) => None,
+        Err(Refused::Line(error)) => return refuse(&error),
+        Err(Refused::File(failed)) => {
+            exit::say(&failed);
+            return failed.code();
+        }
     };
-    let ended = core_dump::forbid().and_then(|()| log()).and_then(|()| match args.verb {
+    match stdout::settle(args.map_or(Ok(()), verb)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failed) => {
+            exit::say(&failed);
+            failed.code()
+        }
+    }
+}
+
+fn verb(args: Args) -> Result<(), Failed> {
+    log()?;
+    match args.verb {
         Verb::Auth(args) => run(auth::run(args)),
         Verb::Doctor(args) => run(doctor::run(args)),
         Verb::Exec(args) => run(exec::run(args)),
@@ -100,14 +124,8 @@ fn main() -> ExitCode {
         Verb::Sandbox(args) => run(sandbox::run(args)),
         Verb::Wait(args) => run(wait::run(args)),
         Verb::Completions(args) => completions::run(&args),
+        Verb::CheckConfig(args) => check_config::run(&args),
         Verb::Man(args) => man::run(&args),
-    });
-    match stdout::settle(ended) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failed) => {
-            exit::say(&failed);
-            failed.code()
-        }
     }
 }
 
@@ -141,9 +159,10 @@ fn refuse(error: &clap::Error) -> ExitCode {
     code
 }
 
-/// Logs to standard error if the environment asks for it.
+/// Logs to standard error if the environment or the config file asks for it.
 fn log() -> Result<(), Failed> {
-    let Ok(filter) = std::env::var("STEADFAST_LOG") else { return Ok(()) };
+    let of_file = || Some(config::file()?.entry("", "log")?.text().to_owned());
+    let Some(filter) = std::env::var("STEADFAST_LOG").ok().or_else(of_file) else { return Ok(()) };
     let filter =
         EnvFilter::try_new(filter).map_err(|error| Failed::usage(format_args!("STEADFAST_LOG: {error}")))?;
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| readable::Log).init();

@@ -2,8 +2,6 @@
 
 use std::{fs, io::Write, path::PathBuf};
 
-use clap::CommandFactory;
-
 use crate::{exit::Failed, stdout::Stdout};
 
 #[derive(clap::Args)]
@@ -14,7 +12,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
-    let command = crate::Args::command();
+    let command = crate::config::command();
     if let Some(folder) = &args.out {
         let failed = |error| Failed::error(format!("{}: {error}", folder.display()));
         fs::create_dir_all(folder).map_err(failed)?;

@@ -1,46 +1,108 @@
-//! Secrets from the environment, a file, a command or a person; never from an argument, which every process can read.
+//! Secrets from the environment, systemd, the config file, a file, a command or a person; never from an argument, which
+//! every process can read.
 
-use std::{env, fs, io::IsTerminal, process::Stdio};
+use std::{
+    env, fs,
+    io::IsTerminal,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
 
 use console::Term;
 use secrecy::SecretString;
 use tokio::process::Command;
 
-use crate::{exit::Failed, readable};
+use crate::{config, exit::Failed, readable};
 
 /// The prefix of every variable that this command reads.
 pub(crate) const PREFIX: &str = "STEADFAST_";
 
-/// Returns the value of `STEADFAST_<NAME>`, of the file that `STEADFAST_<NAME>_FILE` names, or the output of the
-/// command in `STEADFAST_<NAME>_COMMAND`; `None` if none of them is set.
+/// Returns a secret such as `API_KEY`, of the first of these that has it; `None` if none has:
+///
+/// 1. the environment: `STEADFAST_<NAME>`, the file that `STEADFAST_<NAME>_FILE` names, the output of the command in
+///    `STEADFAST_<NAME>_COMMAND`
+/// 2. the credential of that name, as in `api-key`, that systemd has loaded for this unit
+/// 3. the config file, by the same three ways
 ///
 /// The value is masked in everything that this process writes from then on.
 pub(crate) async fn find(name: &str) -> Result<Option<SecretString>, Failed> {
-    let found = look_up(name).await?;
-    if let Some(secret) = found.as_ref().filter(|_| !SHOWN.contains(&name)) {
-        readable::hide(secret);
+    let Some(Given { by, form }) = given(name)? else { return Ok(None) };
+    let secret = match form {
+        Form::Value(value) => value,
+        Form::File(path) => {
+            let text = fs::read_to_string(&path)
+                .map_err(|error| Failed::usage(format_args!("{by}: {}: {error}", path.display())))?;
+            line_of(&text, &by)?
+        }
+        Form::Command(command) => printed_by(&command, &by).await?,
+    };
+    if !SHOWN.contains(&name) {
+        readable::hide(&secret);
     }
-    Ok(found)
+    Ok(Some(secret))
+}
+
+/// Returns where a secret comes from; `None` if it is not given. No file is read for it, and no command is run.
+pub(crate) fn origin(name: &str) -> Result<Option<String>, Failed> {
+    Ok(given(name)?.map(|given| given.by))
 }
 
 /// The variables that are not secret: the user, the address for the browser, and that of the shared store, but for its
 /// password.
 const SHOWN: [&str; 3] = ["CLIENT_ID", "REDIRECT_URI", "SHARED_STORE"];
 
-async fn look_up(name: &str) -> Result<Option<SecretString>, Failed> {
-    let variable = format!("{PREFIX}{name}");
-    if let Some(value) = variable_of(&variable)? {
-        return Ok(Some(value.into()));
+/// How a secret is given, and by whom.
+struct Given {
+    by: String,
+    form: Form,
+}
+
+enum Form {
+    Value(SecretString),
+    File(PathBuf),
+    Command(String),
+}
+
+impl Form {
+    /// Reads a form by the last part of its name, as in `_FILE`.
+    fn of(part: &str, text: String) -> Self {
+        match part {
+            "_FILE" | "-file" => Self::File(text.into()),
+            "_COMMAND" | "-command" => Self::Command(text),
+            _ => Self::Value(text.into()),
+        }
     }
-    if let Some(path) = variable_of(&format!("{variable}_FILE"))? {
-        let text = fs::read_to_string(&path)
-            .map_err(|error| Failed::usage(format_args!("{variable}_FILE: {path}: {error}")))?;
-        return Ok(Some(line_of(&text, &format!("{variable}_FILE"))?));
+}
+
+fn given(name: &str) -> Result<Option<Given>, Failed> {
+    for part in ["", "_FILE", "_COMMAND"] {
+        let by = format!("{PREFIX}{name}{part}");
+        if let Some(text) = variable_of(&by)? {
+            return Ok(Some(Given { by, form: Form::of(part, text) }));
+        }
     }
-    match variable_of(&format!("{variable}_COMMAND"))? {
-        Some(command) => Ok(Some(printed_by(&command, &format!("{variable}_COMMAND")).await?)),
-        None => Ok(None),
+    let key = name.to_lowercase().replace('_', "-");
+    if let Some(folder) = variable_of("CREDENTIALS_DIRECTORY")? {
+        let path = Path::new(&folder).join(&key);
+        if path.exists() {
+            return Ok(Some(Given { by: format!("credential {key}"), form: Form::File(path) }));
+        }
     }
+    let Some(file) = config::file() else { return Ok(None) };
+    Ok(file.secret(&key).map(|(part, entry)| {
+        let by = format!("{}: {}", file.place(entry), entry.key.name);
+        Given { by, form: Form::of(part, entry.text().to_owned()) }
+    }))
+}
+
+/// Returns the command that prints a one-time code, and where it comes from.
+pub(crate) fn code_command() -> Result<Option<(String, String)>, Failed> {
+    let variable = format!("{PREFIX}OTP_COMMAND");
+    if let Some(command) = variable_of(&variable)? {
+        return Ok(Some((command, variable)));
+    }
+    let of_file = config::file().and_then(|file| Some((file, file.entry("", "otp-command")?)));
+    Ok(of_file.map(|(file, entry)| (entry.text().to_owned(), format!("{}: otp-command", file.place(entry)))))
 }
 
 /// As [`find`]; if none is set, a person at the terminal is asked.

@@ -15,7 +15,7 @@ use crate::{
     account::Account,
     exit::{Failed, print_note},
     login::wait,
-    secret::{ask, find, find_or_ask, printed_by, variable_of},
+    secret::{ask, code_command, find, find_or_ask, origin, printed_by},
 };
 
 /// A way to log in (§5.4).
@@ -35,10 +35,8 @@ pub(super) async fn choose(asked: Option<Flow>) -> Result<Flow, Failed> {
         return Ok(flow);
     }
     for (name, flow) in [("TOTP_SECRET", Flow::Totp), ("CLIENT_SECRET", Flow::Browser)] {
-        for suffix in ["", "_FILE", "_COMMAND"] {
-            if variable_of(&format!("STEADFAST_{name}{suffix}"))?.is_some() {
-                return Ok(flow);
-            }
+        if origin(name)?.is_some() {
+            return Ok(flow);
         }
     }
     Ok(Flow::Otp)
@@ -111,8 +109,8 @@ async fn credentials(client_id: &Option<secrecy::SecretString>) -> Result<Creden
 /// code.
 async fn one_time_code(again: Option<FileStore>) -> Result<OneTimeCode, BoxError> {
     let failed = |failed: Failed| -> BoxError { failed.to_string().into() };
-    if let Some(command) = variable_of("STEADFAST_OTP_COMMAND").map_err(failed)? {
-        return Ok(OneTimeCode::new(printed_by(&command, "STEADFAST_OTP_COMMAND").await.map_err(failed)?));
+    if let Some((command, by)) = code_command().map_err(failed)? {
+        return Ok(OneTimeCode::new(printed_by(&command, &by).await.map_err(failed)?));
     }
     if let Some(store) = again {
         let refused = store.summary().await?.is_some_and(|summary| summary.failures > 0);

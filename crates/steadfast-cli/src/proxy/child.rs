@@ -22,8 +22,8 @@ pub(super) fn start(command: &[OsString], facts: &Facts, token: &SecretString) -
             child.env_remove(variable);
         }
     }
-    // The proxy's own word to the service manager.
-    for variable in ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"] {
+    // The proxy's own word to the service manager, and its secrets.
+    for variable in ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "CREDENTIALS_DIRECTORY"] {
         child.env_remove(variable);
     }
     child.env(format!("{PREFIX}BASE_URL"), &facts.base_url);

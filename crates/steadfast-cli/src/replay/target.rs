@@ -3,6 +3,7 @@ use std::io::{self, IsTerminal};
 use steadfast::BaseUrl;
 
 use crate::{
+    config,
     exit::{Failed, print_note},
     question::confirmed,
     secret::variable_of,
@@ -22,13 +23,13 @@ pub(super) enum Target {
 pub(super) enum Named {
     /// From `--base-url` on this command line, so it is meant for this run.
     Here,
-    /// From the environment, where it may have been set for another verb, or yesterday.
-    Environment,
+    /// From the environment or the config file, where it may have been set for another verb, or yesterday.
+    Elsewhere,
 }
 
 impl Target {
-    /// Chooses the service of the command line, else that of the environment; a sandbox if there is neither, or if
-    /// requested.
+    /// Chooses the service of the command line, else that of the environment or the config file; a sandbox if there is
+    /// none, or if requested.
     pub(super) fn choose(base_url: Option<&BaseUrl>, sandbox: bool) -> Result<Self, Failed> {
         if sandbox {
             return Ok(Self::Sandbox);
@@ -42,13 +43,14 @@ impl Target {
                 "STEADFAST_BASE_URL is empty: nothing was sent; name the service, or give --sandbox to rehearse",
             ));
         }
-        match variable_of("STEADFAST_BASE_URL")? {
+        match variable_of("STEADFAST_BASE_URL")?.or_else(|| config::base_url().map(str::to_owned)) {
             None => Ok(Self::Sandbox),
             Some(text) => {
+                // The config file's was checked as it was read.
                 let base = text
                     .parse()
                     .map_err(|error| Failed::usage(format_args!("STEADFAST_BASE_URL: {error}")))?;
-                Ok(Self::Service { base, named: Named::Environment })
+                Ok(Self::Service { base, named: Named::Elsewhere })
             }
         }
     }
@@ -91,8 +93,8 @@ pub(super) fn must_ask(named: Named, yes: bool) -> Result<bool, Failed> {
     match named {
         _ if hears => Ok(true),
         Named::Here => Ok(false),
-        Named::Environment => Err(Failed::usage(
-            "nothing was sent: the service is named by STEADFAST_BASE_URL alone, and there is no terminal for a question; \
+        Named::Elsewhere => Err(Failed::usage(
+            "nothing was sent: the service is named by STEADFAST_BASE_URL or the config file alone, and there is no terminal for a question; \
              give --yes or --base-url to place real orders, or --sandbox to rehearse",
         )),
     }

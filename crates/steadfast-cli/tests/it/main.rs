@@ -4,6 +4,7 @@
 
 mod account;
 mod command;
+mod config;
 mod credentials;
 mod cut;
 mod day_after;

@@ -66,7 +66,7 @@ async fn each_verb_has_a_manual_page() {
     assert!(written.status.success() && written.stdout.is_empty());
     for verb in verbs().await.iter().filter(|verb| *verb != "help") {
         let page = fs::read_to_string(folder.join(format!("steadfast-{verb}.1"))).unwrap();
-        assert!(page.contains(&format!("steadfast\\-{verb}")), "{page}");
+        assert!(page.contains(&format!("steadfast\\-{}", verb.replace('-', "\\-"))), "{page}");
     }
     assert!(folder.join("steadfast.1").exists() && folder.join("steadfast-orders-verify.1").exists());
     // A folder that cannot be made is an error, not a panic.

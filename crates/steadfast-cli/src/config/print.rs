@@ -1,0 +1,78 @@
+//! `--print-config`: each value, and where it comes from.
+
+use clap::{ArgMatches, parser::ValueSource};
+
+use super::{
+    command, file,
+    key::{self, Key, Kind, SECRETS},
+    line::option,
+};
+use crate::{exit::Failed, secret, stdout::print_line};
+
+/// Prints the values of a verb as a config file, with their origins as comments. `given` is what the command line itself
+/// and the environment have, `taken` what holds with the file.
+pub(super) fn show(path: &[&str], given: &ArgMatches, taken: &ArgMatches) -> Result<(), Failed> {
+    let mut command = command();
+    command.build();
+    let Some(verb) = path.iter().try_fold(&command, |at, name| at.find_subcommand(name)) else {
+        return Ok(());
+    };
+    let show = |key: &Key| {
+        let Some(option) = option(verb, &key.name) else { return };
+        let id = option.get_id().as_str();
+        let value = taken.get_raw(id).map(|values| {
+            values.map(|value| value.to_string_lossy().into_owned()).collect::<Vec<_>>().join(",")
+        });
+        let is_given = |source| given.value_source(id) == Some(source) && taken.value_source(id).is_some();
+        let of_file = file().and_then(|file| Some((file, file.entry(key.table, &key.name)?)));
+        let origin = match (&of_file, option.get_env()) {
+            _ if is_given(ValueSource::CommandLine) => format!("--{}", key.name),
+            (_, Some(name)) if is_given(ValueSource::EnvVariable) => name.to_string_lossy().into_owned(),
+            (Some((file, entry)), _) if taken.value_source(id) == Some(ValueSource::CommandLine) => {
+                file.place(entry)
+            }
+            _ => "default".to_owned(),
+        };
+        match value {
+            Some(value) if key.kind == Kind::Text => {
+                print_line(format_args!("{} = {value:?} # {origin}", key.name))
+            }
+            Some(value) => print_line(format_args!("{} = {value} # {origin}", key.name)),
+            None => print_line(format_args!("# {} is not set", key.name)),
+        }
+    };
+    let table = key::own_table(path).unwrap_or_default();
+    let has_account = option(verb, "base-url").is_some();
+    for key in key::of_table("") {
+        // A replay's own command line decides whether it is real.
+        if key.name == "base-url" && path == ["replay"] && given.get_raw("base_url").is_none() {
+            show_of_replay()?;
+        } else {
+            show(&key);
+        }
+    }
+    if has_account {
+        for name in SECRETS {
+            match secret::origin(&name.to_uppercase().replace('-', "_"))? {
+                Some(origin) => print_line(format_args!("{name} = \"***\" # {origin}")),
+                None => print_line(format_args!("# {name} is not set")),
+            }
+        }
+    }
+    if !table.is_empty() {
+        print_line(format_args!("[{table}]"));
+        key::of_table(table).iter().for_each(show);
+    }
+    Ok(())
+}
+
+fn show_of_replay() -> Result<(), Failed> {
+    if let Some(value) = secret::variable_of("STEADFAST_BASE_URL")? {
+        print_line(format_args!("base-url = {value:?} # STEADFAST_BASE_URL"));
+    } else if let Some((file, entry)) = file().and_then(|file| Some((file, file.entry("", "base-url")?))) {
+        print_line(format_args!("base-url = {:?} # {}", entry.text(), file.place(entry)));
+    } else {
+        print_line("# base-url is not set");
+    }
+    Ok(())
+}

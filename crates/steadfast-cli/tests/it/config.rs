@@ -1,0 +1,189 @@
+//! The config file: what it may hold, what goes before it, and what is never read from it.
+
+use std::{fs, path::Path};
+
+use tokio::process::Command;
+
+use crate::{
+    account::{User, code, stderr, stdout},
+    command::{output, steadfast},
+    files::orders,
+};
+
+/// Returns a command with nothing in its environment, and with a config file of this text.
+fn with(folder: &Path, text: &str, args: &[&str]) -> Command {
+    let path = folder.join("steadfast.toml");
+    write(&path, text);
+    let mut command = steadfast(args);
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
+    command.env("XDG_STATE_HOME", folder.join("state")).arg("--config").arg(path);
+    command
+}
+
+fn write(path: &Path, text: &str) {
+    fs::write(path, text).unwrap();
+    mode(path, 0o600);
+}
+
+#[cfg(unix)]
+fn mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+}
+
+#[cfg(not(unix))]
+fn mode(_: &Path, _: u32) {}
+
+#[tokio::test]
+async fn the_example_of_the_page_can_be_used() {
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sidecar.md")).unwrap();
+    let examples: Vec<&str> =
+        page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert!(!examples.is_empty());
+    let folder = tempfile::tempdir().unwrap();
+    for example in examples {
+        let path = folder.path().join("example.toml");
+        fs::write(&path, example).unwrap();
+        let checked = output(&["check-config", path.to_str().unwrap()]).await;
+        assert_eq!(code(&checked), 0, "{}", stderr(&checked));
+    }
+}
+
+#[tokio::test]
+async fn each_fault_of_a_file_is_named_and_nothing_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("steadfast.toml");
+    let text = "base-url = \"nonsense\"\nlog = \"a=b=c\"\n[proxy]\nport = 70000\ndrian = 5\n";
+    write(&path, text);
+    let checked = output(&["check-config", path.to_str().unwrap()]).await;
+    // A key that is not known may be the one that matters, so values wait.
+    let unknown = format!("{}:5: unknown key \"drian\" in [proxy]: did you mean drain?", path.display());
+    assert_eq!((code(&checked), stderr(&checked).contains(&unknown)), (2, true), "{}", stderr(&checked));
+
+    write(&path, &text.replace("drian", "drain"));
+    let checked = output(&["check-config", path.to_str().unwrap()]).await;
+    for (line, what) in [(1, "base-url: "), (2, "log: "), (4, "port: 70000 is not in 0..=65535")] {
+        let told = format!("{}:{line}: {what}", path.display());
+        assert!(stderr(&checked).contains(&told), "{told}: {}", stderr(&checked));
+    }
+    let started = steadfast(&["proxy", "--sandbox", "--config", path.to_str().unwrap()]).output().await;
+    assert_eq!(code(&started.unwrap()), 2);
+
+    write(&path, "[proxy]\nport = 0\nlisten = \"unix:/tmp/none/x\"\n");
+    let checked = output(&["check-config", path.to_str().unwrap()]).await;
+    assert!(stderr(&checked).contains(":3: listen cannot be used with port"), "{}", stderr(&checked));
+    let missing = folder.path().join("missing.toml");
+    assert_eq!(code(&output(&["check-config", missing.to_str().unwrap()]).await), 2);
+}
+
+#[tokio::test]
+async fn a_value_holds_from_the_first_that_has_it_and_its_origin_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "store = \"/file/store\"\nbase-url = \"http://127.0.0.1:1/v2\"\npassword-file = \"/none\"\n\
+        api-key = \"key-of-the-file\"\n[proxy]\nport = 1234\ndrain = 7\n";
+    let mut command = with(folder.path(), text, &["proxy", "--drain", "9", "--print-config"]);
+    command.env("STEADFAST_STORE", "/env/store").env("STEADFAST_PASSWORD_COMMAND", "echo of-env");
+    let credentials = folder.path().join("credentials");
+    fs::create_dir(&credentials).unwrap();
+    fs::write(credentials.join("totp-secret"), "of-systemd").unwrap();
+    command.env("CREDENTIALS_DIRECTORY", &credentials);
+    let shown = command.output().await.unwrap();
+    assert_eq!(code(&shown), 0, "{}", stderr(&shown));
+    let file = folder.path().join("steadfast.toml").display().to_string();
+    for line in [
+        "store = \"/env/store\" # STEADFAST_STORE".to_owned(),
+        format!("base-url = \"http://127.0.0.1:1/v2\" # {file}:2"),
+        "password = \"***\" # STEADFAST_PASSWORD_COMMAND".to_owned(),
+        format!("api-key = \"***\" # {file}:4: api-key"),
+        "totp-secret = \"***\" # credential totp-secret".to_owned(),
+        "# access-token is not set".to_owned(),
+        format!("port = 1234 # {file}:6"),
+        "drain = 9 # --drain".to_owned(),
+        "admin-port = 0 # default".to_owned(),
+    ] {
+        assert!(stdout(&shown).lines().any(|shown| shown == line), "{line}: {}", stdout(&shown));
+    }
+    for secret in ["of-env", "key-of-the-file", "of-systemd"] {
+        assert!(!stdout(&shown).contains(secret), "{}", stdout(&shown));
+    }
+    // What the command line says goes before what it excludes.
+    let listen = "[proxy]\nlisten = \"unix:/tmp/none/x\"\n";
+    let shown = with(folder.path(), listen, &["proxy", "--sandbox", "--port", "0", "--print-config"]);
+    let shown = { shown }.output().await.unwrap();
+    assert!(stdout(&shown).contains("# listen is not set"), "{}{}", stdout(&shown), stderr(&shown));
+}
+
+#[tokio::test]
+async fn secrets_of_the_file_serve_all_verbs() {
+    let (user, file) = (User::new().await, orders(1));
+    let fact = |name: &str| user.sandbox.fact(name);
+    let token = user.file("token");
+    fs::write(&token, format!("{}\n", fact("access_token"))).unwrap();
+    let text = format!(
+        "base-url = \"{}\"\nstore = \"{}\"\napi-key-command = \"echo {}\"\naccess-token-file = \"{}\"\n",
+        fact("base_url"),
+        user.store().display(),
+        fact("api_key"),
+        token.display()
+    );
+    let (folder, replay) = (file.folder.path(), ["replay", file.path(), "--yes"]);
+    let given = with(folder, &text, &["auth", "token"]).output().await.unwrap();
+    assert_eq!((code(&given), stdout(&given).trim()), (0, fact("access_token")), "{}", stderr(&given));
+    let placed = with(folder, &text, &replay).output().await.unwrap();
+    assert_eq!(code(&placed), 0, "{}", stderr(&placed));
+    // A variable goes before the file.
+    let mut command = with(folder, &text, &["auth", "token"]);
+    let given = command.env("STEADFAST_ACCESS_TOKEN", "another-token").output().await.unwrap();
+    assert_eq!(stdout(&given).trim(), "another-token");
+}
+
+/// A file may have been written for another verb, so it does not make a replay real without a word.
+#[tokio::test]
+async fn a_service_that_only_the_file_names_gets_no_orders_without_a_word() {
+    let (user, file) = (User::new().await, orders(1));
+    let text = format!(
+        "base-url = \"{}\"\napi-key = \"{}\"\naccess-token = \"{}\"\n",
+        user.sandbox.fact("base_url"),
+        user.sandbox.fact("api_key"),
+        user.sandbox.fact("access_token")
+    );
+    let asked = with(file.folder.path(), &text, &["replay", file.path()]).output().await.unwrap();
+    assert_eq!(code(&asked), 2, "{}", stderr(&asked));
+    assert!(stderr(&asked).contains("nothing was sent"), "{}", stderr(&asked));
+    let rehearsal = ["replay", file.path(), "--sandbox"];
+    let rehearsed = with(file.folder.path(), &text, &rehearsal).output().await.unwrap();
+    assert!(stderr(&rehearsed).contains("REHEARSAL"), "{}", stderr(&rehearsed));
+}
+
+#[tokio::test]
+async fn a_sandbox_leaves_the_accounts_files_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("real.journal");
+    let text = format!(
+        "base-url = \"http://127.0.0.1:1/v2\"\n[proxy]\njournal = \"{0}\"\ntoken-file = \"{0}.token\"\n",
+        journal.display()
+    );
+    let mut command = with(folder.path(), &text, &["exec", "--sandbox"]);
+    let ended = command.args(["--", "true"]).output().await.unwrap();
+    assert_eq!(code(&ended), 0, "{}", stderr(&ended));
+    assert!(!journal.exists() && !folder.path().join("real.journal.token").exists());
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_file_that_others_may_read_or_change_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("steadfast.toml");
+    let check = async |text: &str, open: u32| {
+        fs::write(&path, text).unwrap();
+        mode(&path, open);
+        let checked = output(&["check-config", path.to_str().unwrap()]).await;
+        (code(&checked), stderr(&checked))
+    };
+    let (secret, place) = ("password = \"hunter2\"\n", "password-file = \"/none\"\n");
+    for (text, open, ends) in [(secret, 0o600, 0), (secret, 0o640, 2), (place, 0o644, 0), (place, 0o664, 2)] {
+        let (code, told) = check(text, open).await;
+        assert_eq!(code, ends, "{open:o}: {told}");
+        assert!(!told.contains("hunter2"), "{told}");
+        assert!(ends == 0 || told.contains("chmod go-"), "{told}");
+    }
+}
