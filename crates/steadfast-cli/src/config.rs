@@ -18,11 +18,19 @@ use std::{
 
 use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory, FromArgMatches, value_parser};
 
-pub(crate) use self::file::ConfigFile;
+pub(crate) use self::{file::ConfigFile, key::Key};
 use crate::exit::Failed;
 
 /// The file of this run, if there is one.
 static FILE: OnceLock<ConfigFile> = OnceLock::new();
+
+/// The options that the command line or the environment gives.
+static GIVEN: OnceLock<Vec<String>> = OnceLock::new();
+
+/// True if the command line or the environment gives an option, so that the file's value does not hold.
+pub(crate) fn is_given(option: &str) -> bool {
+    GIVEN.get().is_some_and(|given| given.iter().any(|it| it == option))
+}
 
 /// Returns the file of this run.
 pub(crate) fn file() -> Option<&'static ConfigFile> {
@@ -52,8 +60,9 @@ pub(crate) fn parse(line: Vec<OsString>) -> Result<Parsed, Refused> {
     let mut whole = line;
     if let Some(named) = given.try_get_one::<PathBuf>("config").ok().flatten() {
         let file = ConfigFile::read(named).map_err(|problems| Refused::File(problems.into()))?;
-        line::insert(&mut whole, &file, &path, given);
-        // It is set once.
+        let options = line::insert(&mut whole, &file, &path, given);
+        // They are set once.
+        let _ = GIVEN.set(options);
         let _ = FILE.set(file);
     }
     let matches = command().try_get_matches_from(whole).map_err(Refused::Line)?;

@@ -19,6 +19,7 @@ mod exec;
 mod exit;
 mod journal;
 mod limits;
+mod log;
 mod login;
 mod man;
 mod orders;
@@ -44,7 +45,6 @@ use clap::{
     error::{ContextKind, ContextValue},
 };
 use secrecy::SecretString;
-use tracing_subscriber::EnvFilter;
 
 use crate::{
     config::{Parsed, Refused},
@@ -111,7 +111,7 @@ fn main() -> ExitCode {
 }
 
 fn verb(args: Args) -> Result<(), Failed> {
-    log()?;
+    log::begin()?;
     match args.verb {
         Verb::Auth(args) => run(auth::run(args)),
         Verb::Doctor(args) => run(doctor::run(args)),
@@ -157,16 +157,6 @@ fn refuse(error: &clap::Error) -> ExitCode {
     }
     exit::print_note(told.trim_end());
     code
-}
-
-/// Logs to standard error if the environment or the config file asks for it.
-fn log() -> Result<(), Failed> {
-    let of_file = || Some(config::file()?.entry("", "log")?.text().to_owned());
-    let Some(filter) = std::env::var("STEADFAST_LOG").ok().or_else(of_file) else { return Ok(()) };
-    let filter =
-        EnvFilter::try_new(filter).map_err(|error| Failed::usage(format_args!("STEADFAST_LOG: {error}")))?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| readable::Log).init();
-    Ok(())
 }
 
 /// Runs a verb on a runtime. A worker that does not end within a second is abandoned.

@@ -6,6 +6,7 @@ mod descriptors;
 mod lock;
 mod news;
 mod programs;
+mod reload;
 #[cfg(unix)]
 mod socket;
 mod supervisor;
@@ -24,34 +25,43 @@ use secrecy::{ExposeSecret, SecretString};
 use steadfast::{BaseUrl, Client, Paths};
 use steadfast_proxy::{
     Proxy,
-    front::{InvalidToken, Tokens},
+    front::{Admission, Host, InvalidToken, Tokens},
 };
 use tokio::{net::TcpListener, process::Child, sync::oneshot, time::timeout};
 
 use self::{
     announce::{Facts, announce},
     programs::Programs,
+    reload::{Changeable, Reload},
     supervisor::Supervisor,
     upstream::Upstream,
 };
 use crate::{
     account::{SECRETS, base_url},
+    config,
     events::Kept,
     exit::{Failed, print_note},
     orders,
     signal::Signals,
 };
 
+/// How long requests on their way may take, in seconds.
+const DRAIN: u32 = 60;
 /// How long orders in doubt are looked for after the last answer.
 const LAST_LOOK: Duration = Duration::from_secs(60);
 /// How long the operator's open answers may take at the end.
 const LAST_WORD: Duration = Duration::from_secs(1);
 
 const ENDING: &str = "\
-SIGTERM, Ctrl-C and SIGHUP end the proxy: no order leaves any more. Requests on their way are answered for --drain seconds; then \
-their connections close. Orders in doubt are looked for up to 60 s more, and kept in the journal. Exit code 0: no order is in \
-doubt or unresolved; 6: some are, and each is named, also one that an earlier process left; 130: a second signal ended it at once. A service manager has to wait for --drain and 61 s; systemd (Type=notify, \
-NotifyAccess=main, WatchdogSec=) is told so by itself.";
+SIGTERM, Ctrl-C and, without a config file, SIGHUP end the proxy: no order leaves any more. Requests on their way are answered \
+for --drain seconds; then their connections close. Orders in doubt are looked for up to 60 s more, and kept in the journal. Exit \
+code 0: no order is in doubt or unresolved; 6: some are, and each is named, also one that an earlier process left; 130: a second \
+signal ended it at once. A service manager has to wait for --drain and 61 s; systemd (Type=notify, NotifyAccess=main, \
+WatchdogSec=) is told so by itself.
+
+With a config file, SIGHUP to `proxy` and POST /-/reload on the operator's port read it and the files of the local tokens again. \
+allow-host, drain, log, read-only and read-token-file take effect at once. If anything is wrong, or another key has changed, \
+which needs a restart, nothing changes, and the answer and standard error say why.";
 
 /// The options of the verb.
 #[derive(clap::Args)]
@@ -102,8 +112,14 @@ pub(crate) struct Served {
     /// trade.
     #[arg(long, value_name = "ADDR")]
     unsafe_listen: Option<IpAddr>,
+    /// Let programs call the proxy by this name, too, as they send it, such as `steadfast:8090`. May be repeated.
+    #[arg(long, value_name = "HOST")]
+    allow_host: Vec<Host>,
+    /// Let nothing pass but what reads and what cancels (DELETE), whatever the local token.
+    #[arg(long)]
+    read_only: bool,
     /// How long requests on their way may take to be answered once a signal ends the proxy.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    #[arg(long, value_name = "SECONDS", default_value_t = DRAIN)]
     drain: u32,
 }
 
@@ -134,25 +150,30 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
     let operators = bind(SocketAddr::new(LOCAL, args.admin_port)).await?;
     let target = if args.sandbox { None } else { args.base_url };
     let upstream = Upstream::open(target, args.store, args.journal, args.token_file).await?;
-    let unusable = |path: Option<&Path>, error: InvalidToken| match path {
-        Some(path) => Failed::usage(format_args!("{}: {error}", path.display())),
-        None => Failed::usage(error),
+    let options = Changeable {
+        token: upstream.token.clone(),
+        token_file: upstream.token_file.clone(),
+        read_token_file: args.read_token_file,
+        allow_host: args.allow_host,
+        read_only: args.read_only,
+        drain: args.drain,
     };
-    let tokens = Tokens::new(upstream.token.clone())
-        .map_err(|error| unusable(upstream.token_file.as_deref(), error))?;
-    let tokens = match &args.read_token_file {
-        Some(path) => {
-            tokens.reader(upstream::token_in(path)?).map_err(|error| unusable(Some(path), error))?
-        }
-        None => tokens,
-    };
+    let admission = admission(&options)?;
     if let Some(kept) = upstream.journal.as_deref().map(Kept::beside) {
         kept.check().map_err(|error| Failed::usage(format_args!("{}: {error}", kept.path().display())))?;
     }
     let sandbox_admin = upstream.serve_sandbox_admin().await?;
     let client = upstream.client.clone();
-    let proxy = Proxy::new(client.clone(), upstream.base.clone(), &Paths::public(), tokens)
+    let proxy = Proxy::new(client.clone(), upstream.base.clone(), &Paths::public(), admission)
         .account(upstream.account.as_str());
+    let supervisor = Arc::new(Supervisor::of_environment());
+    let reload = config::file().map(|file| {
+        Arc::new(Reload::new(proxy.clone(), supervisor.clone(), file.clone(), options, args.sandbox))
+    });
+    let proxy = match reload.clone() {
+        Some(reload) => proxy.on_reload(move || reload.run()),
+        None => proxy,
+    };
     let admin = operators.local_addr().map_err(Failed::error)?;
     let facts = Facts {
         base_url: programs.base_url()?,
@@ -181,7 +202,6 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
     let (end, ended) = oneshot::channel::<()>();
     // On the heap, so that it can be moved into its own end.
     let mut serving = Box::pin(programs.serve(&proxy, async { drop(ended.await) }));
-    let supervisor = Arc::new(Supervisor::of_environment());
     supervisor.ready();
     let (told, account) = (supervisor.clone(), client.clone());
     // If a lock is never released, this call blocks, no sign of life is sent, and systemd restarts the proxy.
@@ -193,10 +213,13 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
     });
     let (served, program) = tokio::select! {
         served = serving.as_mut() => (Some(served), None),
-        code = over(child.as_mut(), &mut signals) => (None, code),
+        code = over(child.as_mut(), &mut signals, reload.as_deref()) => (None, code),
     };
     proxy.stop();
-    let patience = Duration::from_secs(args.drain.into());
+    let patience = match &reload {
+        Some(reload) => reload.drain(),
+        None => Duration::from_secs(args.drain.into()),
+    };
     supervisor.stopping(patience + LAST_LOOK + LAST_WORD);
     if program.is_none() {
         print_note("steadfast: ending; no order leaves any more, and those on their way are answered");
@@ -214,7 +237,7 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
     };
     let result = tokio::select! {
         result = ended => result,
-        () = signals.next() => Err(Failed::interrupted("interrupted; orders may be in doubt")),
+        () = end_asked(&mut signals, reload.as_deref()) => Err(Failed::interrupted("interrupted; orders may be in doubt")),
     };
     let _ = quiet.send(());
     // A viewer that does not read must not keep the process.
@@ -230,14 +253,43 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
 }
 
 /// Waits for the program's end, or for a signal if there is none. Returns its exit code.
-async fn over(child: Option<&mut Child>, signals: &mut Signals) -> Option<u8> {
+async fn over(child: Option<&mut Child>, signals: &mut Signals, reload: Option<&Reload>) -> Option<u8> {
     match child {
         Some(child) => Some(child::wait(child, signals).await),
         None => {
-            signals.next().await;
+            end_asked(signals, reload).await;
             None
         }
     }
+}
+
+/// Completes with a signal that asks for the end. With a config file, SIGHUP asks to read it again.
+async fn end_asked(signals: &mut Signals, reload: Option<&Reload>) {
+    loop {
+        match (signals.next_kind().await, reload) {
+            #[cfg(unix)]
+            (crate::signal::Kind::HangUp, Some(reload)) => drop(reload.run()),
+            _ => return,
+        }
+    }
+}
+
+/// Returns whom a proxy with these options admits.
+fn admission(options: &Changeable) -> Result<Admission, Failed> {
+    let unusable = |path: Option<&Path>, error: InvalidToken| match path {
+        Some(path) => Failed::usage(format_args!("{}: {error}", path.display())),
+        None => Failed::usage(error),
+    };
+    let tokens =
+        Tokens::new(options.token.clone()).map_err(|error| unusable(options.token_file.as_deref(), error))?;
+    let tokens = match &options.read_token_file {
+        Some(path) => {
+            tokens.reader(upstream::token_in(path)?).map_err(|error| unusable(Some(path), error))?
+        }
+        None => tokens,
+    };
+    let admission = options.allow_host.iter().cloned().fold(Admission::new(tokens), Admission::host);
+    Ok(if options.read_only { admission.read_only() } else { admission })
 }
 
 /// The usual port for programs.

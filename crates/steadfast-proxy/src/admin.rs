@@ -22,6 +22,7 @@ pub(crate) enum Task {
     Metrics,
     Halt,
     Resume,
+    Reload,
     /// The page for a visitor without a cookie.
     Door,
     Page,
@@ -90,6 +91,8 @@ fn permitted(call: (&str, &str), from: Visitor, granted: Scope, head: &Head<'_>)
         ("GET", "/-/events") => (Task::Events(granted), Scope::Read),
         ("POST", "/-/halt") => (Task::Halt, Scope::Trade),
         ("POST", "/-/resume") => (Task::Resume, Scope::Trade),
+        // The page has no switch for it.
+        ("POST", "/-/reload") if from == Visitor::Program => (Task::Reload, Scope::Trade),
         // A cookie must not outlive itself.
         ("POST", "/-/link") if from == Visitor::Program => {
             let host = head.one("host")?.ok_or(Refusal::Host)?;
@@ -97,7 +100,7 @@ fn permitted(call: (&str, &str), from: Visitor, granted: Scope, head: &Head<'_>)
             (Task::Link { scope: granted, host }, Scope::Read)
         }
         (_, "/" | "/livez" | "/readyz" | "/startupz" | "/metrics") => return Err(Refusal::Method),
-        (_, "/-/state" | "/-/events" | "/-/halt" | "/-/resume" | "/-/link" | "/-/enter") => {
+        (_, "/-/state" | "/-/events" | "/-/halt" | "/-/resume" | "/-/reload" | "/-/link" | "/-/enter") => {
             return Err(Refusal::Method);
         }
         _ => return Err(Refusal::Path),
@@ -134,6 +137,11 @@ pub(crate) fn answer(proxy: &Proxy, task: Task, stop: &watch::Receiver<()>) -> R
             }
             text(StatusCode::OK, "trading\n")
         }
+        Task::Reload => match proxy.reload.as_ref().map(|reload| reload()) {
+            Some(Ok(told)) => text(StatusCode::OK, told + "\n"),
+            Some(Err(told)) => text(StatusCode::CONFLICT, told + "\n"),
+            None => text(StatusCode::CONFLICT, "there is no config file\n"),
+        },
         Task::Door => of_page(&DOOR, StatusCode::UNAUTHORIZED),
         Task::Page => of_page(&DASHBOARD, StatusCode::OK),
         Task::State(scope) => match serde_json::to_vec(&dashboard.state(scope)) {

@@ -15,6 +15,7 @@
 //! 5. **Path**: below `/v2`, in one spelling only, and within the token's scope.
 //! 6. **Headers**: the few that are passed on, and those that steer the proxy.
 
+mod admission;
 mod caller;
 mod fields;
 mod head;
@@ -29,14 +30,16 @@ use steadfast::{
     spec::Endpoint,
 };
 
+pub(crate) use self::{
+    admission::Shared,
+    caller::{Visitor, bearer},
+    head::BODY_LIMIT,
+};
 pub use self::{
+    admission::{Admission, Host, InvalidHost},
     caller::{Hosts, InvalidToken, Scope, Tokens},
     head::{Framing, HEAD_LIMIT, Head},
     refusal::Refusal,
-};
-pub(crate) use self::{
-    caller::{Visitor, bearer},
-    head::BODY_LIMIT,
 };
 
 /// The version segment, below which all paths of the service lie (§1).
@@ -46,7 +49,7 @@ const BASE: &str = "/v2";
 #[derive(Clone, Debug)]
 pub struct Front {
     hosts: Hosts,
-    tokens: Tokens,
+    shared: Shared,
     routes: Arc<Routes>,
 }
 
@@ -79,10 +82,15 @@ pub struct Admitted {
 }
 
 impl Front {
-    /// Admits callers that know one of `tokens` and name one of `hosts`. `routes` says which path needs which scope.
+    /// Admits callers that know one of the tokens and name one of `hosts`. `routes` says which path needs which scope.
     #[must_use]
-    pub fn new(hosts: Hosts, tokens: Tokens, routes: impl Into<Arc<Routes>>) -> Self {
-        Self { hosts, tokens, routes: routes.into() }
+    pub fn new(hosts: Hosts, admission: impl Into<Admission>, routes: impl Into<Arc<Routes>>) -> Self {
+        Self::sharing(hosts, Shared::new(admission.into()), routes)
+    }
+
+    /// As [`new`](Self::new), with an admission that other listeners share.
+    pub(crate) fn sharing(hosts: Hosts, shared: Shared, routes: impl Into<Arc<Routes>>) -> Self {
+        Self { hosts, shared, routes: routes.into() }
     }
 
     /// Decides about a request by its whole head, with the empty line that ends it.
@@ -103,6 +111,7 @@ impl Front {
         if granted < needed {
             return Err(Refusal::Scope);
         }
+        self.shared.permits(needed, head.method())?;
         let steering = fields::steering(&head)?;
         // Its caller would rely on it, and repeat what is done twice.
         let is_repeatable = needed == Scope::Read || head.method() == Method::DELETE;
@@ -144,13 +153,16 @@ impl Front {
 
     /// Decides about host and page.
     fn page(&self, head: &Head<'_>) -> Result<(), Refusal> {
-        self.hosts.check(head)?;
+        self.hosts.check(head).or_else(|refusal| match head.one("host")? {
+            Some(host) if self.shared.knows_host(host) => Ok(()),
+            _ => Err(refusal),
+        })?;
         caller::refuse_pages(head)
     }
 
     /// Decides about the token.
     pub(crate) fn token(&self, head: &Head<'_>) -> Result<Scope, Refusal> {
-        self.tokens.scope_of(head)
+        self.shared.scope_of(head)
     }
 }
 

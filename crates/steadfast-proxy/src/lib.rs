@@ -22,6 +22,8 @@
 //! errors have the service's envelope and status, and the reason in `Proxy-Status`. Logins are the sidecar's own, so
 //! `/api-gw/` does not pass. A path that is not in the table is sent once, under the strictest zone.
 //!
+//! Whom it admits ([`front::Admission`]) can be changed while it serves ([`admit`](Proxy::admit)): no connection ends for it.
+//!
 //! A listener is a port ([`serve`](Proxy::serve)), or a Unix socket for this user's programs alone
 //! ([`serve_unix`](Proxy::serve_unix)). The operator's is a port.
 //!
@@ -40,7 +42,7 @@
 //!
 //! # What it does not do yet
 //!
-//! It has no reload and no OpenAPI page, and tells no figures of calls to Prometheus. It answers no login. An order without
+//! It has no OpenAPI page, and tells no figures of calls to Prometheus. It answers no login. An order without
 //! a name whose answer was on its way when the process ended may be placed again: give names. After a restart, orders in
 //! doubt are looked for at once.
 //!

@@ -20,7 +20,7 @@ use crate::{
     admin,
     answer::{AnswerBody, Own},
     forward::Forward,
-    front::{Admitted, BODY_LIMIT, Framing, Front, Hosts, Refusal, Scope, Tokens},
+    front::{Admission, Admitted, BODY_LIMIT, Framing, Front, Hosts, Refusal, Scope, Shared},
     listener::{Accept, listen},
     screen::{Admit, Screened, Talk},
 };
@@ -38,17 +38,21 @@ const BODY_PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub struct Proxy {
     pub(crate) forward: Arc<Forward>,
-    pub(crate) tokens: Tokens,
+    admission: Shared,
     routes: Arc<Routes>,
     pub(crate) running: Arc<watch::Sender<bool>>,
+    pub(crate) reload: Option<Reload>,
 }
 
+/// Reads the configuration again. Returns what has changed, or why nothing has.
+pub(crate) type Reload = Arc<dyn Fn() -> Result<String, String> + Send + Sync>;
+
 impl Proxy {
-    /// Passes requests of callers that know one of `tokens` on to the service at `base` by `client`.
+    /// Passes requests of those whom `admission` admits on to the service at `base` by `client`.
     ///
     /// `paths` are those of the client. Its routes should [guard](Routes::guard_unknown) unknown paths.
     #[must_use]
-    pub fn new(client: Client, base: BaseUrl, paths: &Paths, tokens: Tokens) -> Self {
+    pub fn new(client: Client, base: BaseUrl, paths: &Paths, admission: impl Into<Admission>) -> Self {
         let mut random = [0; 8];
         // Without chance the names of two processes could be the same, and their orders be taken for one.
         let prefix = match getrandom::fill(&mut random) {
@@ -58,10 +62,28 @@ impl Proxy {
         let (running, runs) = watch::channel(true);
         Self {
             forward: Arc::new(Forward::new(client, base, format!("sidecar-{prefix:016x}"), runs)),
-            tokens,
+            admission: Shared::new(admission.into()),
             routes: Arc::new(Routes::new(paths)),
             running: Arc::new(running),
+            reload: None,
         }
+    }
+
+    /// Changes whom all listeners admit, from the next request of each connection on. Returns true if the tokens are
+    /// others than before; the dashboard's links and cookies end then, for they came by the old ones.
+    pub fn admit(&self, admission: Admission) -> bool {
+        let changed = self.admission.replace(admission);
+        if changed {
+            self.forward.dashboard.access.forget();
+        }
+        changed
+    }
+
+    /// Lets an operator read the configuration again, by `POST /-/reload`. `reload` returns what has changed, or why
+    /// nothing has. It must not block for long.
+    #[must_use]
+    pub fn on_reload(self, reload: impl Fn() -> Result<String, String> + Send + Sync + 'static) -> Self {
+        Self { reload: Some(Arc::new(reload)), ..self }
     }
 
     /// Returns the number of orders whose callers wait for an answer.
@@ -130,7 +152,7 @@ impl Proxy {
         });
         listen(listener, shutdown, |stream, stop, caller| {
             let proxy = self.clone();
-            let front = Front::new(hosts(&stream), self.tokens.clone(), self.routes.clone());
+            let front = Front::sharing(hosts(&stream), self.admission.clone(), self.routes.clone());
             let admit: Admit<Admitted> = Arc::new(move |head| {
                 let admitted = front.admit(head)?;
                 caller.know();
@@ -165,9 +187,9 @@ impl Proxy {
         Some(format!("http://{operators}/#{secret}"))
     }
 
-    /// Serves an operator on `listener`: `GET /livez`, `/readyz`, `/startupz` and `/metrics`, `POST /-/halt`, `/-/resume`
-    /// and `/-/link`, and the [dashboard](crate#dashboard). The first three need no token, `/metrics` and `/-/link` any,
-    /// and the kill switch one that trades.
+    /// Serves an operator on `listener`: `GET /livez`, `/readyz`, `/startupz` and `/metrics`, `POST /-/halt`, `/-/resume`,
+    /// `/-/reload` and `/-/link`, and the [dashboard](crate#dashboard). The first three need no token, `/metrics` and
+    /// `/-/link` any, and the others one that trades.
     ///
     /// # Errors
     ///
@@ -180,7 +202,8 @@ impl Proxy {
         let bound = listener.local_addr()?;
         let serving = listen(listener, shutdown, |stream, stop, caller| {
             let (proxy, local) = (self.clone(), stream.local_addr().unwrap_or(bound));
-            let front = Front::new(Hosts::of([bound, local]), self.tokens.clone(), self.routes.clone());
+            let front =
+                Front::sharing(Hosts::of([bound, local]), self.admission.clone(), self.routes.clone());
             let dashboard = self.forward.dashboard.clone();
             let admit: Admit<admin::Task> = Arc::new(move |head| {
                 let (task, framing) = admin::admit(&front, &dashboard.access, head)?;

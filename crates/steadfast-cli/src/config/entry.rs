@@ -14,17 +14,22 @@ use super::{
 pub(crate) struct Entry {
     pub(crate) key: Key,
     pub(crate) line: usize,
-    value: String,
+    values: Vec<String>,
 }
 
 impl Entry {
     /// Returns the value as an option has it; a switch is `true` or `false`.
     pub(crate) fn text(&self) -> &str {
-        &self.value
+        self.values.first().map_or("", String::as_str)
+    }
+
+    /// Returns all values; a list has none or several.
+    pub(crate) fn texts(&self) -> &[String] {
+        &self.values
     }
 
     pub(super) fn is_off(&self) -> bool {
-        self.key.kind == Kind::Switch && self.value == "false"
+        self.key.kind == Kind::Switch && self.text() == "false"
     }
 }
 
@@ -72,16 +77,22 @@ fn entry(table: &'static str, name: &str, line: usize, value: &DeValue<'_>) -> R
     let Some(key) = keys.iter().find(|key| key.name == name) else {
         return Err(Problem::at(line, unknown_key(table, name, &keys)));
     };
-    let text = match (key.kind, value) {
-        (Kind::Text | Kind::Secret, DeValue::String(text)) if !text.is_empty() => Some(text.to_string()),
-        (Kind::Number, DeValue::Integer(number)) => {
-            u64::from_str_radix(number.as_str(), number.radix()).ok().map(|number| number.to_string())
+    let values = match (key.kind, value) {
+        (Kind::Text | Kind::Secret, DeValue::String(text)) if !text.is_empty() => {
+            Some(vec![text.to_string()])
         }
-        (Kind::Switch, DeValue::Boolean(on)) => Some(on.to_string()),
+        (Kind::Texts, DeValue::Array(list)) => {
+            let texts = list.iter().map(|value| value.get_ref().as_str().map(str::to_owned));
+            texts.collect()
+        }
+        (Kind::Number, DeValue::Integer(number)) => {
+            u64::from_str_radix(number.as_str(), number.radix()).ok().map(|number| vec![number.to_string()])
+        }
+        (Kind::Switch, DeValue::Boolean(on)) => Some(vec![on.to_string()]),
         _ => None,
     };
-    match text {
-        Some(value) => Ok(Entry { key: key.clone(), line, value }),
+    match values {
+        Some(values) => Ok(Entry { key: key.clone(), line, values }),
         None => Err(Problem::at(line, format!("{name} wants {}", key.kind.wanted()))),
     }
 }

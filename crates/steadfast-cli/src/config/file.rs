@@ -15,6 +15,7 @@ use super::{
 use crate::readable;
 
 /// A config file whose keys and values are valid.
+#[derive(Clone)]
 pub(crate) struct ConfigFile {
     path: PathBuf,
     entries: Vec<Entry>,

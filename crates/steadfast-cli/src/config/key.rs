@@ -1,9 +1,10 @@
 //! The keys of a config file: the names of options, in tables named after their verbs.
 
 /// What a key's value is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Text,
+    Texts,
     Number,
     Switch,
     /// A text that is masked wherever it is shown, in a file that nobody else may read.
@@ -14,6 +15,7 @@ impl Kind {
     pub(super) fn wanted(self) -> &'static str {
         match self {
             Self::Text | Self::Secret => "a text in quotes",
+            Self::Texts => "a list of texts in quotes",
             Self::Number => "a number from 0 on",
             Self::Switch => "true or false",
         }
@@ -21,7 +23,7 @@ impl Kind {
 }
 
 /// A key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     /// The table; empty for the top of the file.
     pub(crate) table: &'static str,
@@ -31,7 +33,7 @@ pub(crate) struct Key {
 
 impl Key {
     /// True if its option names something of the real account. A sandbox uses none of them.
-    pub(super) fn is_of_account(&self) -> bool {
+    pub(crate) fn is_of_account(&self) -> bool {
         matches!(self.name.as_str(), "base-url" | "store" | "journal" | "token-file")
     }
 }
@@ -40,7 +42,7 @@ impl Key {
 pub(super) const TABLES: [&str; 4] = ["login", "orders", "proxy", "replay"];
 
 /// The options that a file may hold. What a run is asked to do, such as `--yes`, is said on its command line alone.
-const OPTIONS: [(&str, &str, Kind); 16] = [
+const OPTIONS: [(&str, &str, Kind); 18] = [
     ("", "base-url", Kind::Text),
     ("", "store", Kind::Text),
     ("", "log", Kind::Text),
@@ -54,6 +56,8 @@ const OPTIONS: [(&str, &str, Kind); 16] = [
     ("proxy", "token-file", Kind::Text),
     ("proxy", "read-token-file", Kind::Text),
     ("proxy", "unsafe-listen", Kind::Text),
+    ("proxy", "allow-host", Kind::Texts),
+    ("proxy", "read-only", Kind::Switch),
     ("proxy", "drain", Kind::Number),
     ("replay", "in-order", Kind::Switch),
     ("replay", "never-resend", Kind::Switch),

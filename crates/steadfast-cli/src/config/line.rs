@@ -13,11 +13,16 @@ use super::{
 };
 
 /// Puts the file's options behind the verb, but for those that `given` has already, by itself or from the environment,
-/// and those that these exclude.
-pub(super) fn insert(line: &mut Vec<OsString>, file: &ConfigFile, path: &[&str], given: &ArgMatches) {
+/// and those that these exclude. Returns the options that `given` has.
+pub(super) fn insert(
+    line: &mut Vec<OsString>,
+    file: &ConfigFile,
+    path: &[&str],
+    given: &ArgMatches,
+) -> Vec<String> {
     let mut command = command();
     command.build();
-    let Some(verb) = find(&command, path) else { return };
+    let Some(verb) = find(&command, path) else { return Vec::new() };
     let rehearses = given.try_get_one::<bool>("sandbox").ok().flatten() == Some(&true);
     let is_replay = path == ["replay"];
     let mut added = Vec::new();
@@ -33,12 +38,14 @@ pub(super) fn insert(line: &mut Vec<OsString>, file: &ConfigFile, path: &[&str],
             has(given, other) && (other.get_id() == option.get_id() || exclude(verb, other, option))
         });
         if !excluded {
-            added.push(as_argument(entry));
+            added.extend(as_arguments(entry));
         }
     }
     // The verb's words stand in front, because no option stands before them.
     let behind = (1 + path.len()).min(line.len());
     line.splice(behind..behind, added);
+    let options = verb.get_arguments().filter(|option| has(given, option));
+    options.filter_map(|option| option.get_long().map(str::to_owned)).collect()
 }
 
 /// Returns what is wrong with the values.
@@ -79,7 +86,7 @@ fn fault(command: &mut Command, verb: &[&str], entry: &Entry) -> Option<String> 
         return None;
     }
     let words = [&["steadfast"], verb].concat().into_iter().map(OsString::from);
-    let error = command.try_get_matches_from_mut(words.chain([as_argument(entry)])).err()?;
+    let error = command.try_get_matches_from_mut(words.chain(as_arguments(entry))).err()?;
     // What else is missing does not matter here.
     if !matches!(error.kind(), ErrorKind::ValueValidation | ErrorKind::InvalidValue) {
         return None;
@@ -91,10 +98,11 @@ fn fault(command: &mut Command, verb: &[&str], entry: &Entry) -> Option<String> 
     Some(format!("{}: {said}", entry.key.name))
 }
 
-fn as_argument(entry: &Entry) -> OsString {
+fn as_arguments(entry: &Entry) -> Vec<OsString> {
+    let name = &entry.key.name;
     match entry.key.kind {
-        Kind::Switch => format!("--{}", entry.key.name).into(),
-        _ => format!("--{}={}", entry.key.name, entry.text()).into(),
+        Kind::Switch => vec![format!("--{name}").into()],
+        _ => entry.texts().iter().map(|text| format!("--{name}={text}").into()).collect(),
     }
 }
 

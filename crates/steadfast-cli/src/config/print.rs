@@ -20,9 +20,9 @@ pub(super) fn show(path: &[&str], given: &ArgMatches, taken: &ArgMatches) -> Res
     let show = |key: &Key| {
         let Some(option) = option(verb, &key.name) else { return };
         let id = option.get_id().as_str();
-        let value = taken.get_raw(id).map(|values| {
-            values.map(|value| value.to_string_lossy().into_owned()).collect::<Vec<_>>().join(",")
-        });
+        let value = taken
+            .get_raw(id)
+            .map(|values| values.map(|value| value.to_string_lossy().into_owned()).collect::<Vec<_>>());
         let is_given = |source| given.value_source(id) == Some(source) && taken.value_source(id).is_some();
         let of_file = file().and_then(|file| Some((file, file.entry(key.table, &key.name)?)));
         let origin = match (&of_file, option.get_env()) {
@@ -33,12 +33,13 @@ pub(super) fn show(path: &[&str], given: &ArgMatches, taken: &ArgMatches) -> Res
             }
             _ => "default".to_owned(),
         };
-        match value {
-            Some(value) if key.kind == Kind::Text => {
-                print_line(format_args!("{} = {value:?} # {origin}", key.name))
+        match (key.kind, value) {
+            (Kind::Texts, Some(values)) => print_line(format_args!("{} = {values:?} # {origin}", key.name)),
+            (Kind::Text, Some(values)) => {
+                print_line(format_args!("{} = {:?} # {origin}", key.name, values.concat()))
             }
-            Some(value) => print_line(format_args!("{} = {value} # {origin}", key.name)),
-            None => print_line(format_args!("# {} is not set", key.name)),
+            (_, Some(values)) => print_line(format_args!("{} = {} # {origin}", key.name, values.concat())),
+            (_, None) => print_line(format_args!("# {} is not set", key.name)),
         }
     };
     let table = key::own_table(path).unwrap_or_default();

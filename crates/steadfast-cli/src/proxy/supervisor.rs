@@ -32,6 +32,11 @@ impl Supervisor {
         self.tell("READY=1\nSTATUS=trading\n");
     }
 
+    /// Says that the configuration is read again; [`ready`](Self::ready) says that it is over.
+    pub(super) fn reloading(&self) {
+        self.tell(&format!("RELOADING=1\nMONOTONIC_USEC={}\n", monotonic_micros()));
+    }
+
     /// Says that the end has begun, and how long it may take.
     pub(super) fn stopping(&self, within: Duration) {
         let micros = within.as_micros();
@@ -58,6 +63,18 @@ impl Supervisor {
             let _ = send(at, words);
         }
     }
+}
+
+/// Returns the time of the clock by which systemd orders reloads.
+#[cfg(unix)]
+fn monotonic_micros() -> i64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec * 1_000_000 + now.tv_nsec / 1_000
+}
+
+#[cfg(not(unix))]
+fn monotonic_micros() -> i64 {
+    0
 }
 
 #[cfg(unix)]

@@ -113,15 +113,22 @@ pub(super) fn make_folder_of(path: &Path) -> Result<(), Failed> {
     builder.create(folder).map_err(|error| Failed::usage(format!("{}: {error}", folder.display())))
 }
 
-/// Returns the token in a file that only its user can read. Makes one if there is none.
+/// Returns the token in a file that only its user can read.
+pub(super) fn kept_token(path: &Path) -> Result<SecretString, Failed> {
+    read_token(path).map_err(|error| Failed::usage(format!("{}: {error}", path.display())))
+}
+
+fn read_token(path: &Path) -> std::io::Result<SecretString> {
+    let mut text = String::new();
+    open_own(path, File::options().read(true))?.read_to_string(&mut text)?;
+    Ok(text.trim().to_owned().into())
+}
+
+/// As [`kept_token`]. Makes one if there is no file.
 pub(super) fn token_in(path: &Path) -> Result<SecretString, Failed> {
     let unusable = |error: &dyn std::fmt::Display| Failed::usage(format!("{}: {error}", path.display()));
-    match open_own(path, File::options().read(true)) {
-        Ok(mut file) => {
-            let mut text = String::new();
-            file.read_to_string(&mut text).map_err(|error| unusable(&error))?;
-            Ok(text.trim().to_owned().into())
-        }
+    match read_token(path) {
+        Ok(token) => Ok(token),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let token = random_token()?;
             let mut file = open_own(path, File::options().write(true).create_new(true))

@@ -26,6 +26,8 @@ mod proxy;
 mod reaching;
 mod readable;
 mod readme;
+#[cfg(unix)]
+mod reload;
 mod renamed;
 mod replay;
 mod results;

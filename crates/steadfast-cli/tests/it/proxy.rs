@@ -15,17 +15,17 @@ use crate::{
     login::post,
 };
 
-const FORM: &str =
+pub(crate) const FORM: &str =
     "symId=EQT_INFY_EQ_NSE&qty=10&side=buy&type=limit&limitPrice=100&product=delivery&validity=day";
 
-struct RunningProxy {
-    facts: Value,
-    child: Child,
+pub(crate) struct RunningProxy {
+    pub(crate) facts: Value,
+    pub(crate) child: Child,
     _stdout: BufReader<ChildStdout>,
 }
 
 impl RunningProxy {
-    async fn start(mut command: Command) -> Self {
+    pub(crate) async fn start(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
@@ -41,7 +41,7 @@ impl RunningProxy {
         }
     }
 
-    fn authority(&self) -> &str {
+    pub(crate) fn authority(&self) -> &str {
         self.facts["base_url"].as_str().unwrap().strip_prefix("http://").unwrap().strip_suffix("/v2").unwrap()
     }
 
@@ -71,7 +71,7 @@ async fn answer(mut stream: TcpStream) -> String {
 }
 
 /// Returns the ids of the orders that exist at a sandbox.
-async fn placed(admin_url: &str) -> Vec<String> {
+pub(crate) async fn placed(admin_url: &str) -> Vec<String> {
     let authority = admin_url.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(authority).await.unwrap();
     let request = format!("GET /state HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n\r\n");
@@ -281,7 +281,7 @@ async fn an_empty_token_file_is_named() {
 
 /// Returns a folder that only this user can reach, whatever the mask.
 #[cfg(unix)]
-fn private_folder() -> tempfile::TempDir {
+pub(crate) fn private_folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
     folder

@@ -51,6 +51,12 @@ impl Access {
         add(&self.visits, scope)
     }
 
+    /// Forgets all links and cookies.
+    pub(crate) fn forget(&self) {
+        self.links.lock().clear();
+        self.visits.lock().clear();
+    }
+
     /// Returns what a visitor may do, by the request's cookies.
     pub(crate) fn visitor(&self, head: &Head<'_>) -> Option<Scope> {
         let name = cookie_name(head).ok()?;

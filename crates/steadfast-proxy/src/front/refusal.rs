@@ -33,6 +33,8 @@ pub enum Refusal {
     Token,
     /// The local token does not allow it.
     Scope,
+    /// The proxy only reads.
+    ReadOnly,
     /// The path could be read in two ways.
     Path,
     /// The path does not lie below `/v2`.
@@ -66,7 +68,7 @@ impl Refusal {
             Self::Version => StatusCode::HTTP_VERSION_NOT_SUPPORTED,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::BodyTooLong => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Host | Self::Page | Self::Scope => StatusCode::FORBIDDEN,
+            Self::Host | Self::Page | Self::Scope | Self::ReadOnly => StatusCode::FORBIDDEN,
             Self::Token => StatusCode::UNAUTHORIZED,
             Self::OutsideBase | Self::Login => StatusCode::NOT_FOUND,
             Self::Upgrade => StatusCode::NOT_IMPLEMENTED,
@@ -117,6 +119,7 @@ impl Refusal {
             Self::Page => "web pages may not call the proxy",
             Self::Token => "local token is missing or wrong",
             Self::Scope => "local token does not allow this",
+            Self::ReadOnly => "the proxy only reads",
             Self::Path => "path can be read in two ways",
             Self::OutsideBase => "paths begin with /v2",
             Self::Login => "the proxy logs in by itself",
@@ -135,7 +138,9 @@ impl Refusal {
     #[must_use]
     pub const fn error_type(self) -> &'static str {
         match self {
-            Self::Host | Self::Page | Self::Token | Self::Scope | Self::Login => "http_request_denied",
+            Self::Host | Self::Page | Self::Token | Self::Scope | Self::ReadOnly | Self::Login => {
+                "http_request_denied"
+            }
             _ => "http_request_error",
         }
     }

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use steadfast_proxy::front::{Admission, Tokens};
 use steadfast_sandbox::Sandbox;
 use tokio::net::TcpStream;
 
@@ -90,4 +91,53 @@ async fn an_order_that_a_person_has_to_look_for_counts_as_in_doubt() {
     }
     let state = call(&world, "GET /-/state", &reader).await.body;
     assert!(state.contains(r#""in_doubt":0,"unresolved":1,"#), "{state}");
+}
+
+#[tokio::test]
+async fn another_admission_holds_from_the_next_request_of_a_connection_on() {
+    let world = World::new(Sandbox::builder()).await;
+    let mut program = world.connect().await;
+    let list = world.request("GET /v2/api/oms/orders HTTP/1.1", &[], "");
+    program.send(&list).await;
+    assert_eq!(program.answer().await.unwrap().status, 200);
+
+    let tokens = Tokens::new(TOKEN).unwrap().reader(READER).unwrap();
+    let named = Admission::new(tokens.clone()).host("steadfast:8090".parse().unwrap());
+    assert!(!world.proxy.admit(named.clone().read_only()), "the same tokens");
+    let by_name =
+        String::from_utf8(list.clone()).unwrap().replace(&world.address.to_string(), "steadfast:8090");
+    program.send(by_name.as_bytes()).await;
+    assert_eq!(program.answer().await.unwrap().status, 200, "by its other name");
+    let order = world.ask(&world.order(&[])).await;
+    assert_eq!(order.status, 403, "{order:?}");
+    assert!(order.header("proxy-status").unwrap().contains("only reads"), "{order:?}");
+    let cancel = world.request("DELETE /v2/api/oms/cancel-order?orderId=1 HTTP/1.1", &[], "");
+    assert_ne!(world.ask(&cancel).await.status, 403, "a cancel must get out");
+    assert_eq!(world.placed(), 0);
+
+    assert!(world.proxy.admit(Tokens::new("other-0123456789abcdef").unwrap().into()));
+    program.send(&list).await;
+    assert_eq!(program.answer().await.unwrap().status, 401, "its token is an old one");
+    let old = world.request("GET /v2/api/oms/orders HTTP/1.1", &[], "");
+    let by_name = String::from_utf8(old).unwrap().replace(&world.address.to_string(), "steadfast:8090");
+    assert_eq!(world.ask(by_name.as_bytes()).await.status, 403, "its other name is gone");
+}
+
+#[tokio::test]
+async fn a_reload_is_for_those_who_trade_and_tells_why_nothing_changed() {
+    let told = std::sync::Arc::new(parking_lot::Mutex::new(Ok("changed drain".to_owned())));
+    let answers = told.clone();
+    let world =
+        World::that(Sandbox::builder(), |proxy| proxy.on_reload(move || answers.lock().clone())).await;
+    let [trader, reader] = [TOKEN, READER].map(|token| vec![format!("Authorization: Bearer {token}")]);
+    assert_eq!(call(&world, "POST /-/reload", &[]).await.status, 401);
+    assert_eq!(call(&world, "POST /-/reload", &reader).await.status, 403);
+    assert_eq!(call(&world, "GET /-/reload", &trader).await.status, 405);
+    let done = call(&world, "POST /-/reload", &trader).await;
+    assert_eq!((done.status, done.body.as_str()), (200, "changed drain\n"));
+    *told.lock() = Err("x.toml:3: unknown key".to_owned());
+    let refused = call(&world, "POST /-/reload", &trader).await;
+    assert_eq!((refused.status, refused.body.as_str()), (409, "x.toml:3: unknown key\n"));
+    let without = World::new(Sandbox::builder()).await;
+    assert_eq!(call(&without, "POST /-/reload", &trader).await.status, 409);
 }

@@ -34,6 +34,15 @@ impl World {
     }
 
     pub(crate) async fn with(sandbox: SandboxBuilder, settings: Settings) -> Self {
+        Self::made(sandbox, settings, |proxy| proxy).await
+    }
+
+    /// As [`new`](Self::new), with a sidecar that `change` has changed.
+    pub(crate) async fn that(sandbox: SandboxBuilder, change: impl FnOnce(Proxy) -> Proxy) -> Self {
+        Self::made(sandbox, Settings::default(), change).await
+    }
+
+    async fn made(sandbox: SandboxBuilder, settings: Settings, change: impl FnOnce(Proxy) -> Proxy) -> Self {
         let sandbox = sandbox.build().unwrap();
         let gateway = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let facts = sandbox.credentials_at(gateway.local_addr().unwrap());
@@ -49,7 +58,7 @@ impl World {
             .build()
             .unwrap();
         let tokens = Tokens::new(TOKEN).unwrap().reader(READER).unwrap();
-        let proxy = Proxy::new(client.clone(), base, &Paths::public(), tokens);
+        let proxy = change(Proxy::new(client.clone(), base, &Paths::public(), tokens));
         let (listener, operators) = (
             TcpListener::bind("127.0.0.1:0").await.unwrap(),
             TcpListener::bind("127.0.0.1:0").await.unwrap(),
