@@ -166,6 +166,7 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
     let client = upstream.client.clone();
     let proxy = Proxy::new(client.clone(), upstream.base.clone(), &Paths::public(), admission)
         .account(upstream.account.as_str());
+    let proxy = if args.sandbox { proxy.pass_test_intent() } else { proxy };
     let supervisor = Arc::new(Supervisor::of_environment());
     let reload = config::file().map(|file| {
         Arc::new(Reload::new(proxy.clone(), supervisor.clone(), file.clone(), options, args.sandbox))

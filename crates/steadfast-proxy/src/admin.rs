@@ -174,7 +174,7 @@ fn of_page(page: &Page, status: StatusCode) -> Response<AnswerBody> {
     answer
 }
 
-fn of_kind(kind: &'static str, body: AnswerBody) -> Response<AnswerBody> {
+pub(crate) fn of_kind(kind: &'static str, body: AnswerBody) -> Response<AnswerBody> {
     let mut answer = Response::new(body);
     answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     answer

@@ -11,7 +11,7 @@
 //! 3. **Page**: no `Origin`, and no `Sec-Fetch-Site` but `none`. Orders are forms, which a page can post to any address
 //!    without asking.
 //! 4. **Token**: `Authorization: Bearer TOKEN`, or `Bearer ANYTHING:TOKEN` for clients that insist on the service's own
-//!    form. Compared in constant time.
+//!    form. Compared in constant time. A login has none: its token is in its form.
 //! 5. **Path**: below `/v2`, in one spelling only, and within the token's scope.
 //! 6. **Headers**: the few that are passed on, and those that steer the proxy.
 
@@ -24,7 +24,7 @@ mod target;
 
 use std::sync::Arc;
 
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use steadfast::{
     call::{Lane, Routes},
     spec::Endpoint,
@@ -51,6 +51,7 @@ pub struct Front {
     hosts: Hosts,
     shared: Shared,
     routes: Arc<Routes>,
+    passes_intent: bool,
 }
 
 /// A request that may pass. It holds everything that is used of the head; the head itself is not passed on.
@@ -79,7 +80,33 @@ pub struct Admitted {
     pub headers: HeaderMap,
     /// Where the body ends.
     pub framing: Framing,
+    /// What the proxy answers by itself; `None` for a request to the service.
+    pub local: Option<Local>,
 }
+
+/// A request that never goes to the service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Local {
+    /// `GET /openapi.json`.
+    Description,
+    /// `POST /v2/api-gw/oauth/individual-token-v2`, the login of a program that insists on one. It shows its token in the
+    /// form, so that it is a stranger until then.
+    Login,
+}
+
+impl Local {
+    fn of(head: &Head<'_>) -> Option<Self> {
+        match (head.method().as_str(), head.target()) {
+            ("GET", "/openapi.json") => Some(Self::Description),
+            ("POST", "/v2/api-gw/oauth/individual-token-v2") => Some(Self::Login),
+            _ => None,
+        }
+    }
+}
+
+/// The ground truth of tests at a sandbox: which order is meant.
+const INTENT: HeaderName = HeaderName::from_static("x-test-intent");
 
 impl Front {
     /// Admits callers that know one of the tokens and name one of `hosts`. `routes` says which path needs which scope.
@@ -90,7 +117,13 @@ impl Front {
 
     /// As [`new`](Self::new), with an admission that other listeners share.
     pub(crate) fn sharing(hosts: Hosts, shared: Shared, routes: impl Into<Arc<Routes>>) -> Self {
-        Self { hosts, shared, routes: routes.into() }
+        Self { hosts, shared, routes: routes.into(), passes_intent: false }
+    }
+
+    /// Passes `x-test-intent` on, for a sandbox behind it.
+    #[must_use]
+    pub fn passing_intent(self) -> Self {
+        Self { passes_intent: true, ..self }
     }
 
     /// Decides about a request by its whole head, with the empty line that ends it.
@@ -102,7 +135,16 @@ impl Front {
     pub fn admit(&self, head: &[u8]) -> Result<Admitted, Refusal> {
         let head = Head::parse(head)?;
         let framing = head.framing()?;
-        let granted = self.caller(&head)?;
+        self.page(&head)?;
+        let local = Local::of(&head);
+        let granted = match local {
+            Some(Local::Login) => Scope::Read,
+            _ => self.token(&head)?,
+        };
+        if local.is_some() {
+            let steering = fields::steering(&head)?;
+            return Ok(Admitted::locally(&head, framing, granted, local, steering.request_id));
+        }
         let (path, query) = target::split(head.target())?;
         let path = target::below_base(path)?;
         let route = self.routes.find(head.method(), path);
@@ -124,6 +166,12 @@ impl Front {
             Some(lane) if lane < Lane::Normal && granted < Scope::Trade => return Err(Refusal::Scope),
             lane => lane,
         };
+        let mut headers = fields::passed_on(&head)?;
+        if self.passes_intent
+            && let Some(intent) = head.one(INTENT.as_str())?
+        {
+            headers.insert(INTENT, HeaderValue::from_bytes(intent).map_err(|_| Refusal::Malformed)?);
+        }
         Ok(Admitted {
             method: head.method().clone(),
             path: path.to_owned(),
@@ -134,15 +182,10 @@ impl Front {
             key: steering.key,
             is_new_order: steering.is_new_order,
             request_id: steering.request_id,
-            headers: fields::passed_on(&head)?,
+            headers,
             framing,
+            local: None,
         })
-    }
-
-    /// Decides about the caller: host, page, token.
-    fn caller(&self, head: &Head<'_>) -> Result<Scope, Refusal> {
-        self.page(head)?;
-        self.token(head)
     }
 
     /// Decides about host and page on the operator's listener, which has a page of its own.
@@ -163,6 +206,32 @@ impl Front {
     /// Decides about the token.
     pub(crate) fn token(&self, head: &Head<'_>) -> Result<Scope, Refusal> {
         self.shared.scope_of(head)
+    }
+}
+
+impl Admitted {
+    /// Admits a request that the proxy answers by itself. Its headers are not read any more.
+    fn locally(
+        head: &Head<'_>,
+        framing: Framing,
+        scope: Scope,
+        local: Option<Local>,
+        request_id: Option<String>,
+    ) -> Self {
+        Self {
+            method: head.method().clone(),
+            path: head.target().to_owned(),
+            query: None,
+            endpoint: None,
+            scope,
+            lane: None,
+            key: None,
+            is_new_order: false,
+            request_id,
+            headers: HeaderMap::new(),
+            framing,
+            local,
+        }
     }
 }
 

@@ -20,7 +20,8 @@
 //!
 //! `x-lane` (`critical`, `trading`, `normal`, `bulk`) sets a request's lane; a GET is at most normal. The sidecar's own
 //! errors have the service's envelope and status, and the reason in `Proxy-Status`. Logins are the sidecar's own, so
-//! `/api-gw/` does not pass. A path that is not in the table is sent once, under the strictest zone.
+//! `/api-gw/` does not pass. A program that insists on a login gets one here: `individual-token-v2` with a local token as
+//! `password` answers that token, and nothing of it reaches the service. `GET /openapi.json` describes all paths. A path that is not in the table is sent once, under the strictest zone.
 //!
 //! Whom it admits ([`front::Admission`]) can be changed while it serves ([`admit`](Proxy::admit)): no connection ends for it.
 //!
@@ -42,7 +43,7 @@
 //!
 //! # What it does not do yet
 //!
-//! It has no OpenAPI page, and tells no figures of calls to Prometheus. It answers no login. An order without
+//! It tells no figures of calls to Prometheus. An order without
 //! a name whose answer was on its way when the process ended may be placed again: give names. After a restart, orders in
 //! doubt are looked for at once.
 //!
@@ -71,9 +72,11 @@
 mod admin;
 mod answer;
 mod dashboard;
+mod description;
 mod forward;
 pub mod front;
 mod listener;
+mod login;
 mod orders;
 mod screen;
 mod server;

@@ -19,9 +19,11 @@ use tokio::{
 use crate::{
     admin,
     answer::{AnswerBody, Own},
+    description,
     forward::Forward,
-    front::{Admission, Admitted, BODY_LIMIT, Framing, Front, Hosts, Refusal, Scope, Shared},
+    front::{Admission, Admitted, BODY_LIMIT, Framing, Front, Hosts, Local, Refusal, Scope, Shared},
     listener::{Accept, listen},
+    login,
     screen::{Admit, Screened, Talk},
 };
 
@@ -40,6 +42,9 @@ pub struct Proxy {
     pub(crate) forward: Arc<Forward>,
     admission: Shared,
     routes: Arc<Routes>,
+    /// The document of `GET /openapi.json`.
+    described: Bytes,
+    passes_intent: bool,
     pub(crate) running: Arc<watch::Sender<bool>>,
     pub(crate) reload: Option<Reload>,
 }
@@ -64,6 +69,8 @@ impl Proxy {
             forward: Arc::new(Forward::new(client, base, format!("sidecar-{prefix:016x}"), runs)),
             admission: Shared::new(admission.into()),
             routes: Arc::new(Routes::new(paths)),
+            described: description::document(paths),
+            passes_intent: false,
             running: Arc::new(running),
             reload: None,
         }
@@ -84,6 +91,12 @@ impl Proxy {
     #[must_use]
     pub fn on_reload(self, reload: impl Fn() -> Result<String, String> + Send + Sync + 'static) -> Self {
         Self { reload: Some(Arc::new(reload)), ..self }
+    }
+
+    /// Passes `x-test-intent` on, the ground truth of tests at a sandbox. No other service may get it.
+    #[must_use]
+    pub fn pass_test_intent(self) -> Self {
+        Self { passes_intent: true, ..self }
     }
 
     /// Returns the number of orders whose callers wait for an answer.
@@ -153,9 +166,12 @@ impl Proxy {
         listen(listener, shutdown, |stream, stop, caller| {
             let proxy = self.clone();
             let front = Front::sharing(hosts(&stream), self.admission.clone(), self.routes.clone());
+            let front = if self.passes_intent { front.passing_intent() } else { front };
             let admit: Admit<Admitted> = Arc::new(move |head| {
                 let admitted = front.admit(head)?;
-                caller.know();
+                if admitted.local != Some(Local::Login) {
+                    caller.know();
+                }
                 let framing = admitted.framing;
                 Ok((admitted, framing))
             });
@@ -269,6 +285,18 @@ impl Proxy {
             Ok(Err(_)) => return own(StatusCode::BAD_REQUEST, "body cannot be read").into_response(),
             Err(_) => return own(StatusCode::REQUEST_TIMEOUT, "body took too long").into_response(),
         };
+        if let Some(local) = admitted.local {
+            let mut answer = match local {
+                Local::Description => {
+                    admin::of_kind("application/json", AnswerBody::own(self.described.clone()))
+                }
+                Local::Login => login::answer(&self.admission, &body),
+            };
+            if is_chunked {
+                answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            return answer;
+        }
         let reads_or_cancels = admitted.method == Method::GET || admitted.method == Method::DELETE;
         let mut answer = if self.is_running() || reads_or_cancels {
             self.forward.answer(admitted, body, talk).await

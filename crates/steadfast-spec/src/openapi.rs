@@ -41,6 +41,8 @@ pub struct OpenApi<'a> {
     servers: Vec<String>,
     headers: Vec<Header>,
     answers: Vec<Answer>,
+    bearer: Option<(String, String)>,
+    serves: fn(Endpoint) -> bool,
 }
 
 /// A header that a server in the service's place reads.
@@ -62,12 +64,26 @@ struct Answer {
 impl<'a> OpenApi<'a> {
     /// Describes the endpoints of §4.1 and those for which `paths` has a path.
     pub fn new(paths: &'a Paths) -> Self {
-        Self { paths, servers: Vec::new(), headers: Vec::new(), answers: Vec::new() }
+        let (servers, headers, answers) = (Vec::new(), Vec::new(), Vec::new());
+        Self { paths, servers, headers, answers, bearer: None, serves: |_| true }
     }
 
     /// Adds a base address, which ends with `/v2` (§9).
     pub fn server(mut self, base_url: impl Into<String>) -> Self {
         self.servers.push(base_url.into());
+        self
+    }
+
+    /// Leaves out the endpoints for which `serves` is false.
+    pub fn only(mut self, serves: fn(Endpoint) -> bool) -> Self {
+        self.serves = serves;
+        self
+    }
+
+    /// Describes the content of `Authorization` of a server that has tokens of its own: what stands behind `Bearer `, and
+    /// what it is.
+    pub fn bearer(mut self, format: impl Into<String>, text: impl Into<String>) -> Self {
+        self.bearer = Some((format.into(), text.into()));
         self
     }
 
@@ -88,7 +104,7 @@ impl<'a> OpenApi<'a> {
     #[must_use]
     pub fn document(&self) -> Value {
         let mut paths: Map<String, Value> = Map::new();
-        for endpoint in Endpoint::every() {
+        for endpoint in Endpoint::every().filter(|endpoint| (self.serves)(*endpoint)) {
             let Some(path) = self.paths.of(endpoint) else { continue };
             let method = endpoint.method().as_str().to_ascii_lowercase();
             let item = paths.entry(path.to_owned()).or_insert_with(|| json!({}));
@@ -127,6 +143,11 @@ impl<'a> OpenApi<'a> {
             ],
             "x-zones": limits(),
         });
+        if let Some((format, text)) = &self.bearer {
+            let scheme = &mut document["components"]["securitySchemes"][FULL];
+            scheme["bearerFormat"] = format.as_str().into();
+            scheme["description"] = text.as_str().into();
+        }
         if !self.servers.is_empty() {
             document["servers"] = self.servers.iter().map(|url| json!({"url": url})).collect();
         }

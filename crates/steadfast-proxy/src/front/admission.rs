@@ -67,6 +67,11 @@ impl Shared {
         self.0.read().tokens.scope_of(head)
     }
 
+    /// True for a local token.
+    pub(crate) fn knows(&self, token: &str) -> bool {
+        self.0.read().tokens.scope_of_token(token.as_bytes()).is_some()
+    }
+
     pub(super) fn knows_host(&self, host: &[u8]) -> bool {
         self.0.read().hosts.iter().any(|known| known.0.as_bytes().eq_ignore_ascii_case(host))
     }

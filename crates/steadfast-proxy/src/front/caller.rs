@@ -139,14 +139,18 @@ impl Tokens {
         let given = bearer(head)?.ok_or(Refusal::Token)?;
         // A client that insists on the service's own form puts its API key before a colon.
         let given = given.rsplit(|&byte| byte == b':').next().unwrap_or(given);
+        self.scope_of_token(given).ok_or(Refusal::Token)
+    }
+
+    pub(super) fn scope_of_token(&self, given: &[u8]) -> Option<Scope> {
         let is = |token: &SecretString| token.expose_secret().as_bytes().ct_eq(given);
         let (trades, reads) = (is(&self.trade), self.read.as_ref().map(|read| is(read)));
         if trades.into() {
-            Ok(Scope::Trade)
+            Some(Scope::Trade)
         } else if reads.is_some_and(Into::into) {
-            Ok(Scope::Read)
+            Some(Scope::Read)
         } else {
-            Err(Refusal::Token)
+            None
         }
     }
 }

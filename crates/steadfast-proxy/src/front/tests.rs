@@ -325,7 +325,7 @@ fn a_path_has_one_spelling_or_is_refused() {
         assert_eq!(refused, Refusal::OutsideBase, "{path}");
     }
     for path in
-        ["/v2/api-gw/oauth/individual-token-v2", "/v2/api-gw/x", "/v2/api-gw", "/v2/API-GW/oauth/token"]
+        ["/v2/api-gw/oauth/individual-token-v2x", "/v2/api-gw/x", "/v2/api-gw", "/v2/API-GW/oauth/token"]
     {
         assert_eq!(admit(&format!("POST {path} HTTP/1.1"), &[]).unwrap_err(), Refusal::Login, "{path}");
     }
@@ -467,6 +467,7 @@ fn every_refusal_has_a_status_and_words_of_its_own() {
         Page,
         Token,
         Scope,
+        ReadOnly,
         Path,
         OutsideBase,
         Login,

@@ -4,6 +4,7 @@
 
 mod admin;
 mod dashboard;
+mod local;
 mod orders;
 mod passing;
 mod smuggling;

@@ -133,7 +133,7 @@ async fn nothing_of_a_request_with_two_readings_reaches_the_service() {
         "GET /v2/api\\oms\\orders HTTP/1.1",
         "GET //v2/api/oms/orders HTTP/1.1",
         "GET /v2/api/oms/orders%0d%0aX:y HTTP/1.1",
-        "POST /v2/api-gw/oauth/individual-token-v2 HTTP/1.1",
+        "POST /v2/api-gw/oauth/token HTTP/1.1",
         "GET /v1/api/oms/orders HTTP/1.1",
         "PRI * HTTP/2.0",
         "\u{16}\u{3}\u{1}",
