@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{Extensions, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Collected, Full, Limited};
 use steadfast::{
-    BaseUrl, Client, Error, ErrorKind, Outcome,
+    BaseUrl, Client, Decimal, Error, ErrorKind, Outcome,
     call::{Call, causes, find_cause, one_line},
     dedup::{OrderRefused, Unresolved, Verdict},
     spec::{Endpoint, Form, OrderRequest, PlacedOrder},
@@ -128,7 +128,7 @@ impl Forward {
     ) -> Response<AnswerBody> {
         let order = Form::parse(&body).ok().and_then(|form| OrderRequest::from_fields(form.iter()).ok());
         let form = match &order {
-            Some(order) => canonical(order),
+            Some(order) => terms(order),
             // The stack refuses it, and nothing leaves.
             None => String::from_utf8_lossy(&body).into_owned(),
         };
@@ -200,32 +200,32 @@ impl Forward {
     fn left_in_doubt(&self, form: &str) -> Option<Option<String>> {
         let left = self.client.recovered().ok()?;
         let is_new = self.began.elapsed() < UNHEARD;
-        left.into_iter().filter(|left| canonical(&left.order) == form).find_map(|left| match left.verdict {
+        left.into_iter().filter(|left| terms(&left.order) == form).find_map(|left| match left.verdict {
             Verdict::Pending | Verdict::Resend | Verdict::Unresolved(_) => Some(None),
             verdict => found(verdict).filter(|_| is_new).map(Some),
         })
     }
 }
 
-/// Returns the same text for all forms that ask for the same order: fields in one sequence, numbers in one spelling.
-fn canonical(order: &OrderRequest) -> String {
-    let form = order.form();
-    let number = |name: &str| match name {
-        "qty" => Some(order.qty()),
-        "limitPrice" => order.limit_price(),
-        "trigPrice" => order.trig_price(),
-        _ => None,
-    };
-    let mut fields: Vec<_> = form
-        .iter()
-        .map(|(name, text)| match number(name) {
-            Some(number) => (name, number.normalize().to_string()),
-            None => (name, text.to_owned()),
-        })
-        .collect();
-    fields.sort_unstable();
-    let fields = fields.into_iter();
-    fields.fold(Form::new(), |form, (name, text)| form.with(name.to_owned(), text)).encode()
+/// Returns the same text for all forms that ask for the same order: the terms by which the search for a lost order
+/// compares, in one spelling. Other fields, and a price that does not apply to the order's type, are no part of it: a
+/// repeat must not pass for another order because of a remark.
+fn terms(order: &OrderRequest) -> String {
+    let kind = order.order_type();
+    let spelled = |number: Decimal| number.normalize().to_string();
+    let applying = |price: Option<Decimal>, applies: bool| price.filter(|_| applies).map(spelled);
+    [
+        order.side().as_str(),
+        kind.as_str(),
+        order.product().as_str(),
+        order.validity().as_str(),
+        &spelled(order.qty()),
+        &applying(order.limit_price(), kind.needs_limit_price()).unwrap_or_default(),
+        &applying(order.trig_price(), kind.needs_trig_price()).unwrap_or_default(),
+        // The last, because any character may be in it.
+        order.sym_id().folded().as_str(),
+    ]
+    .join(" ")
 }
 
 /// A caller that waits for its order. If it goes away, a task waits for the order's end, and sends nothing.
@@ -373,22 +373,44 @@ mod tests {
     #[test]
     fn equal_orders_have_one_text_however_they_are_written() {
         let text = |form: &str| {
-            canonical(&OrderRequest::from_fields(Form::parse(form.as_bytes()).unwrap().iter()).unwrap())
+            terms(&OrderRequest::from_fields(Form::parse(form.as_bytes()).unwrap().iter()).unwrap())
         };
-        for equal in [
-            FORM.to_owned(),
-            FORM.replace("qty=10", "qty=10.0"),
-            FORM.replace("limitPrice=100", "limitPrice=100.00"),
-            FORM.replace("limitPrice=100", "limitPrice=1e2"),
-            FORM.replace("symId=S&", "") + "&symId=%53",
-            FORM.to_owned() + "&trigPrice=",
+        let stop = FORM.replace("type=limit", "type=stoplimit") + "&trigPrice=99";
+        let market = FORM.replace("type=limit&limitPrice=100", "type=market");
+        for (order, equals) in [
+            (
+                FORM,
+                vec![
+                    FORM.replace("qty=10", "qty=10.0"),
+                    FORM.replace("limitPrice=100", "limitPrice=100.00"),
+                    FORM.replace("limitPrice=100", "limitPrice=1e2"),
+                    FORM.replace("symId=S&", "") + "&symId=%53",
+                    FORM.replace("symId=S", "symId=s"),
+                    FORM.to_owned() + "&trigPrice=",
+                    FORM.to_owned() + "&trigPrice=0",
+                    FORM.to_owned() + "&trigPrice=99&disclosedQty=0&remarks=x&foo=1",
+                ],
+            ),
+            (&stop, vec![stop.replace("=99", "=99.0")]),
+            (&market, vec![market.clone() + "&limitPrice=0&trigPrice=0"]),
         ] {
-            assert_eq!(text(&equal), text(FORM), "{equal}");
+            for equal in equals {
+                assert_eq!(text(&equal), text(order), "{equal}");
+            }
         }
-        assert_eq!(text(&format!("{FORM}&b=1&a=2")), text(&format!("{FORM}&a=2&b=1")));
-        for other in [FORM.replace("qty=10", "qty=11"), FORM.replace("=100", "=100.5"), format!("{FORM}&a=1")]
-        {
+        for other in [
+            FORM.replace("symId=S", "symId=T"),
+            FORM.replace("qty=10", "qty=11"),
+            FORM.replace("buy", "sell"),
+            FORM.replace("type=limit", "type=stoplimit") + "&trigPrice=98",
+            FORM.replace("=100", "=100.5"),
+            FORM.replace("delivery", "intraday"),
+            FORM.replace("day", "ioc"),
+            market,
+            stop.clone(),
+        ] {
             assert_ne!(text(&other), text(FORM), "{other}");
+            assert!(other == stop || text(&other) != text(&stop), "{other}");
         }
     }
 

@@ -14,7 +14,8 @@
 //!    that may change something must not have the header.
 //! 3. An order without a name is answered with 409 while an equal one is unresolved, or if the answer to an equal one was
 //!    not delivered within the last five minutes; with that one's id in `x-steadfast-order-id` if it is certain. Orders are
-//!    equal whatever the sequence of their fields and the spelling of their numbers. `x-new-order: 1` places it all the same.
+//!    equal if their instrument (in any case of letters), quantity, side, type, product, validity and the prices that
+//!    their type needs are: no other field counts. `x-new-order: 1` places it all the same.
 //!    "Delivered" means handed to the kernel on a connection that was open.
 //! 4. A cancel or a change in doubt is decided by the list, as by the typed client.
 //!

@@ -8,7 +8,7 @@ use steadfast::{
 };
 use steadfast_sandbox::{Sandbox, SandboxBuilder};
 
-use crate::world::{FORM, World};
+use crate::world::{FORM, PLACE, World};
 
 /// The first order is placed behind a 504, and the list fails twice, so that it is not found for some seconds.
 const LOST: &str = "[[fault]]\nname = 'placement.504-applied'\nnth = 1\n\
@@ -51,9 +51,17 @@ async fn an_equal_order_waits_for_the_first_unless_it_is_new() {
     }
     let equal = world.ask(&world.order(&[])).await;
     assert_eq!((equal.status, equal.header("verify")), (409, Some("/api/oms/orders")), "{equal:?}");
-    let respelled = FORM.replace("limitPrice=100", "limitPrice=100.00");
-    let respelled = world.request("POST /v2/api/oms/place-order HTTP/1.1", &[], &respelled);
-    assert_eq!(world.ask(&respelled).await.status, 409, "the same order in another spelling");
+    for respelled in [
+        FORM.replace("limitPrice=100", "limitPrice=100.00").replace("qty=10", "qty=10.0"),
+        FORM.replace("EQT_INFY_EQ_NSE", "eqt_infy_eq_nse"),
+        FORM.replace("symId=EQT_INFY_EQ_NSE&", "") + "&symId=EQT_INFY_EQ_NSE",
+        FORM.to_owned() + "&trigPrice=0&disclosedQty=0",
+        FORM.to_owned() + "&remarks=x",
+        FORM.to_owned() + "&foo=1",
+    ] {
+        let again = world.ask(&world.request(PLACE, &[], &respelled)).await;
+        assert_eq!(again.status, 409, "the same order in another spelling: {respelled}: {again:?}");
+    }
     let new = world.ask(&world.order(&["x-new-order: 1"])).await;
     assert_eq!(new.status, 200, "{new:?}");
     assert_eq!(first.answer().await.unwrap().status, 200);
@@ -113,7 +121,7 @@ async fn a_name_stands_for_one_order() {
     let again = world.ask(&named).await;
     assert!(again.status == 200 && again.body.contains(&id), "{again:?}");
     let other = FORM.replace("qty=10", "qty=11");
-    let other = world.request("POST /v2/api/oms/place-order HTTP/1.1", &["Idempotency-Key: k1"], &other);
+    let other = world.request(PLACE, &["Idempotency-Key: k1"], &other);
     assert_eq!(world.ask(&other).await.status, 422);
     assert_eq!(world.placed(), 1);
 }

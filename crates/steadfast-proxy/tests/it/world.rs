@@ -15,6 +15,7 @@ use tokio::{
 
 pub(crate) const TOKEN: &str = "trade-0123456789abcdef";
 pub(crate) const READER: &str = "read-0123456789abcdef";
+pub(crate) const PLACE: &str = "POST /v2/api/oms/place-order HTTP/1.1";
 pub(crate) const FORM: &str =
     "symId=EQT_INFY_EQ_NSE&qty=10&side=buy&type=limit&limitPrice=100&product=delivery&validity=day";
 
@@ -88,7 +89,7 @@ impl World {
     }
 
     pub(crate) fn order(&self, lines: &[&str]) -> Vec<u8> {
-        self.request("POST /v2/api/oms/place-order HTTP/1.1", lines, FORM)
+        self.request(PLACE, lines, FORM)
     }
 
     pub(crate) async fn connect(&self) -> Line {
