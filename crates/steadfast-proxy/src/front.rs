@@ -154,6 +154,13 @@ impl Front {
             return Err(Refusal::Scope);
         }
         self.shared.permits(needed, head.method())?;
+        if route.is_none() && head.method() != Method::DELETE && self.routes.template(path).is_some() {
+            // A service that is not strict could take it for the order. A DELETE may be a cancel, and that must get out.
+            return Err(Refusal::WrongMethod);
+        }
+        if endpoint == Some(Endpoint::CancelOrder) && !target::names_order(query) {
+            return Err(Refusal::NoOrderId);
+        }
         let steering = fields::steering(&head)?;
         // Its caller would rely on it, and repeat what is done twice.
         let is_repeatable = needed == Scope::Read || head.method() == Method::DELETE;

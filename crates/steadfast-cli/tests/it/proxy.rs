@@ -316,6 +316,24 @@ async fn a_proxy_that_knows_no_runtime_folder_is_refused_beside_one_that_does() 
     assert!(std::fs::read_dir(open.path()).unwrap().next().is_none());
 }
 
+#[tokio::test]
+async fn a_token_that_reads_must_not_be_the_one_that_trades() {
+    let folder = tempfile::tempdir().unwrap();
+    let (trade, read) = (folder.path().join("trade"), folder.path().join("read"));
+    for path in [&trade, &read] {
+        std::fs::write(path, "trade-0123456789abcdef\n").unwrap();
+        #[cfg(unix)]
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    }
+    let mut command = steadfast(&["proxy", "--sandbox", "--port", "0"]);
+    command.arg("--token-file").arg(&trade).arg("--read-token-file").arg(&read);
+    let refused = command.output().await.unwrap();
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(said.contains("read: the token that only reads is the token that trades"), "{said}");
+    assert!(!said.contains("0123456789"), "{said}");
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn programs_of_this_user_trade_through_a_socket() {

@@ -121,7 +121,7 @@ impl Tokens {
     ///
     /// # Errors
     ///
-    /// [`InvalidToken`] if it is shorter than 16 characters, or has others than letters, digits, `-` and `_`.
+    /// [`InvalidToken::Malformed`] if it is shorter than 16 characters, or has others than letters, digits, `-` and `_`.
     pub fn new(trade: impl Into<SecretString>) -> Result<Self, InvalidToken> {
         Ok(Self { trade: checked(trade.into())?, read: None })
     }
@@ -130,9 +130,15 @@ impl Tokens {
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new).
+    /// As [`new`](Self::new), and [`InvalidToken::TradesToo`] if it is the token that trades.
     pub fn reader(self, read: impl Into<SecretString>) -> Result<Self, InvalidToken> {
-        Ok(Self { read: Some(checked(read.into())?), ..self })
+        let read = checked(read.into())?;
+        let (read_bytes, trade_bytes) =
+            (read.expose_secret().as_bytes(), self.trade.expose_secret().as_bytes());
+        if read_bytes.ct_eq(trade_bytes).into() {
+            return Err(InvalidToken::TradesToo);
+        }
+        Ok(Self { read: Some(read), ..self })
     }
 
     pub(super) fn scope_of(&self, head: &Head<'_>) -> Result<Scope, Refusal> {
@@ -170,7 +176,7 @@ fn credentials(header: &[u8]) -> Option<&[u8]> {
 fn checked(token: SecretString) -> Result<Arc<SecretString>, InvalidToken> {
     let text = token.expose_secret();
     let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
-    if plain && text.len() >= SHORTEST { Ok(Arc::new(token)) } else { Err(InvalidToken) }
+    if plain && text.len() >= SHORTEST { Ok(Arc::new(token)) } else { Err(InvalidToken::Malformed) }
 }
 
 impl PartialEq for Tokens {
@@ -188,13 +194,24 @@ impl fmt::Debug for Tokens {
     }
 }
 
-/// A local token that cannot be used.
+/// Why a local token cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InvalidToken;
+#[non_exhaustive]
+pub enum InvalidToken {
+    /// It is too short, or has characters that a token must not have.
+    Malformed,
+    /// It is to read only, and is the token that trades: who has it could trade.
+    TradesToo,
+}
 
 impl fmt::Display for InvalidToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a local token has at least {SHORTEST} letters, digits, - and _, and nothing else")
+        match self {
+            Self::Malformed => {
+                write!(f, "a local token has at least {SHORTEST} letters, digits, - and _, and nothing else")
+            }
+            Self::TradesToo => f.write_str("the token that only reads is the token that trades"),
+        }
     }
 }
 

@@ -15,6 +15,10 @@ pub enum Refusal {
     Version,
     /// The method is none of GET, POST, PUT, DELETE and PATCH.
     Method,
+    /// The path is one of the service's, for other methods.
+    WrongMethod,
+    /// A cancel names no order.
+    NoOrderId,
     /// The request line does not hold a path alone: another server's address, a name, or `*`.
     NotAPath,
     /// Two parsers could disagree about where the body ends.
@@ -66,7 +70,7 @@ impl Refusal {
         match self {
             Self::HeadTooLong => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::Version => StatusCode::HTTP_VERSION_NOT_SUPPORTED,
-            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Method | Self::WrongMethod | Self::NoOrderId => StatusCode::METHOD_NOT_ALLOWED,
             Self::BodyTooLong => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Host | Self::Page | Self::Scope | Self::ReadOnly => StatusCode::FORBIDDEN,
             Self::Token => StatusCode::UNAUTHORIZED,
@@ -110,6 +114,8 @@ impl Refusal {
             Self::HeadTooLong => "request head is too long",
             Self::Version => "HTTP/1.1 is the only version",
             Self::Method => "method is none of GET, POST, PUT, DELETE and PATCH",
+            Self::WrongMethod => "path has no such method",
+            Self::NoOrderId => "a cancel needs orderId in its query",
             Self::NotAPath => "request line must hold a path",
             Self::Framing => "end of the body is not clear",
             Self::UnexpectedBody => "GET and DELETE have no body",

@@ -12,6 +12,10 @@ pub(super) fn split(target: &str) -> Result<(&str, Option<&str>), Refusal> {
         Some((path, query)) => (path, Some(query)),
         None => (target, None),
     };
+    // A person who tries the address asks for nothing of the service's.
+    if path == "/" {
+        return Err(Refusal::OutsideBase);
+    }
     if has_one_reading(path) && query.is_none_or(is_query) { Ok((path, query)) } else { Err(Refusal::Path) }
 }
 
@@ -25,6 +29,12 @@ pub(super) fn below_base(path: &str) -> Result<&str, Refusal> {
     }
     // In any case of letters: a lenient service might take it.
     if first.eq_ignore_ascii_case("api-gw") { Err(Refusal::Login) } else { Ok(below) }
+}
+
+/// True if a query names an order.
+pub(super) fn names_order(query: Option<&str>) -> bool {
+    let fields = query.unwrap_or_default().split('&').filter_map(|field| field.split_once('='));
+    fields.into_iter().any(|(name, value)| name == "orderId" && !value.is_empty())
 }
 
 fn has_one_reading(path: &str) -> bool {

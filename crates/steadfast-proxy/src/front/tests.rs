@@ -265,10 +265,37 @@ fn a_token_is_known_alone_or_behind_another_name() {
     let twice = format!("Authorization: Bearer {TRADER}");
     assert_eq!(with_token(&[&twice, &twice]), Err(Refusal::Repeated));
 
+    assert_eq!(Tokens::new(TRADER).unwrap().reader(TRADER).unwrap_err(), InvalidToken::TradesToo);
     for bad in ["short", "has:a-colon-in-it", "has a blank in it", ""] {
         assert!(Tokens::new(bad).is_err(), "{bad}");
     }
     assert!(!format!("{:?}", front()).contains("0123456789abcdef"));
+}
+
+#[test]
+fn a_path_of_the_service_has_its_own_methods_and_a_cancel_names_its_order() {
+    for line in [
+        "PUT /v2/api/oms/place-order HTTP/1.1",
+        "PATCH /v2/api/oms/place-order HTTP/1.1",
+        "GET /v2/api/oms/place-order HTTP/1.1",
+        "POST /v2/api/oms/orders HTTP/1.1",
+        "POST /v2/api/oms/modify-order?orderId=7 HTTP/1.1",
+    ] {
+        assert_eq!(admit(line, &[]).unwrap_err(), Refusal::WrongMethod, "{line}");
+    }
+    for query in ["", "?", "?orderId", "?orderId=", "?orderid=7", "?xorderId=7", "?a=orderId=7"] {
+        let line = format!("DELETE /v2/api/oms/cancel-order{query} HTTP/1.1");
+        assert_eq!(admit(&line, &[]).unwrap_err(), Refusal::NoOrderId, "{line}");
+    }
+    // Any DELETE that is not in the table may be a cancel.
+    for line in [
+        "DELETE /v2/api/oms/cancel-order?a=b&orderId=7 HTTP/1.1",
+        "DELETE /v2/api/oms/place-order HTTP/1.1",
+        "DELETE /v2/api/never/heard/of HTTP/1.1",
+        "PUT /v2/api/never/heard/of HTTP/1.1",
+    ] {
+        assert!(admit(line, &[]).is_ok(), "{line}");
+    }
 }
 
 #[test]
@@ -304,7 +331,6 @@ fn a_path_has_one_spelling_or_is_refused() {
         "/v2/api/oms/orders/",
         "/v2/api/oms/orders//",
         "/v2/",
-        "/",
         "/v2/api/oms/\"orders",
         "/v2/api/oms/<orders>",
         "/v2/api/oms/{orders}",
@@ -318,9 +344,16 @@ fn a_path_has_one_spelling_or_is_refused() {
     ] {
         assert_eq!(admit(&format!("GET {path} HTTP/1.1"), &[]).unwrap_err(), Refusal::Path, "{path}");
     }
-    for path in
-        ["/v2", "/v1/api/oms/orders", "/V2/api/oms/orders", "/v2x/api/oms/orders", "/api/oms/orders", "/x"]
-    {
+    for path in [
+        "/",
+        "/?x=1",
+        "/v2",
+        "/v1/api/oms/orders",
+        "/V2/api/oms/orders",
+        "/v2x/api/oms/orders",
+        "/api/oms/orders",
+        "/x",
+    ] {
         let refused = admit(&format!("GET {path} HTTP/1.1"), &[]).unwrap_err();
         assert_eq!(refused, Refusal::OutsideBase, "{path}");
     }
@@ -458,6 +491,8 @@ fn every_refusal_has_a_status_and_words_of_its_own() {
         HeadTooLong,
         Version,
         Method,
+        WrongMethod,
+        NoOrderId,
         NotAPath,
         Framing,
         UnexpectedBody,

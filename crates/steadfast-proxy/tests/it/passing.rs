@@ -1,6 +1,6 @@
 use steadfast_sandbox::Sandbox;
 
-use crate::world::{READER, TOKEN, World};
+use crate::world::{FORM, READER, TOKEN, World};
 
 #[tokio::test]
 async fn a_connection_carries_many_requests_with_the_services_answers() {
@@ -34,7 +34,7 @@ async fn the_services_form_of_a_token_is_known_and_never_passed_on() {
     let world = World::new(Sandbox::builder()).await;
     let host = format!("Host: {}", world.address);
     for (token, status) in [(TOKEN, 200), (READER, 403)] {
-        let form = crate::world::FORM;
+        let form = FORM;
         let order = format!(
             "POST /v2/api/oms/place-order HTTP/1.1\r\n{host}\r\nAuthorization: Bearer their-key:{token}\r\n\
              Content-Length: {}\r\n\r\n{form}",
@@ -50,17 +50,25 @@ async fn the_services_form_of_a_token_is_known_and_never_passed_on() {
 }
 
 #[tokio::test]
-async fn wrong_forms_are_answered_as_the_service_would() {
+async fn wrong_requests_are_answered_as_the_service_would_and_not_sent() {
     let world = World::new(Sandbox::builder()).await;
-    for (line, form, status) in [
-        ("POST /v2/api/oms/place-order HTTP/1.1", "qty=1", 400),
-        ("POST /v2/api/oms/place-order HTTP/1.1", "", 400),
-        ("PUT /v2/api/oms/modify-order HTTP/1.1", "qty=1", 400),
-        ("DELETE /v2/api/oms/cancel-order HTTP/1.1", "", 400),
+    let (input, method, path) =
+        ((400, "Input validation failed"), (405, "Method not allowed"), (404, "Resource not found"));
+    for (line, form, (status, msg)) in [
+        ("POST /v2/api/oms/place-order HTTP/1.1", "qty=1", input),
+        ("POST /v2/api/oms/place-order HTTP/1.1", "", input),
+        ("PUT /v2/api/oms/modify-order HTTP/1.1", "qty=1", input),
+        ("DELETE /v2/api/oms/cancel-order HTTP/1.1", "", method),
+        ("DELETE /v2/api/oms/cancel-order?orderId= HTTP/1.1", "", method),
+        ("PUT /v2/api/oms/place-order HTTP/1.1", FORM, method),
+        ("PATCH /v2/api/oms/place-order HTTP/1.1", FORM, method),
+        ("POST /v2/api/oms/orders HTTP/1.1", "a=1", method),
+        ("GET / HTTP/1.1", "", path),
+        ("GET /v2 HTTP/1.1", "", path),
     ] {
         let answer = world.ask(&world.request(line, &[], form)).await;
         assert_eq!(answer.status, status, "{line} {answer:?}");
-        assert!(answer.body.contains("Input validation failed"), "{answer:?}");
+        assert!(answer.body.contains(msg), "{answer:?}");
     }
     assert_eq!(world.arrivals(), 0);
     let unknown = world.ask(&world.request("GET /v2/api/never/heard/of HTTP/1.1", &[], "")).await;
