@@ -74,6 +74,11 @@ pub enum Record {
         /// The order's number.
         intent: IntentNo,
     },
+    /// The caller of an order has its answer, as far as a program that answers for others can know.
+    Heard {
+        /// The order's number.
+        intent: IntentNo,
+    },
     /// A user ruled on an order.
     Ruled {
         /// The order's number.
@@ -118,6 +123,7 @@ impl Record {
             Self::Closed { .. }
             | Self::Found { .. }
             | Self::Confirmed { .. }
+            | Self::Heard { .. }
             | Self::Ruled { .. }
             | Self::Unresolved { .. }
             | Self::Renamed { .. } => None,

@@ -50,6 +50,11 @@ impl Recorder {
         self.journal.append_durably(self.entry(Record::Begun { attempt, session, day, name, order, tag }))
     }
 
+    /// Writes that the caller of an order has its answer.
+    pub(crate) fn heard(&self, intent: IntentNo) {
+        self.journal.append(self.entry(Record::Heard { intent }));
+    }
+
     /// Makes everything durable that was written.
     pub(crate) fn flush(&self) -> Durable {
         self.journal.flush()

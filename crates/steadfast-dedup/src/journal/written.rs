@@ -70,6 +70,9 @@ enum Written {
     Confirmed {
         intent: u64,
     },
+    Heard {
+        intent: u64,
+    },
     Ruled {
         intent: u64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -147,6 +150,7 @@ impl Written {
                 Self::Found { intent: intent.0, id: order_id, status }
             }
             Record::Confirmed { intent } => Self::Confirmed { intent: intent.0 },
+            Record::Heard { intent } => Self::Heard { intent: intent.0 },
             Record::Ruled { intent, order_id } => Self::Ruled { intent: intent.0, id: order_id },
             Record::Unresolved { intent, reason, candidates } => {
                 Self::Unresolved { intent: intent.0, reason, candidates }
@@ -197,6 +201,7 @@ impl Written {
                 Record::Found { intent: IntentNo(intent), order_id: id, status }
             }
             Self::Confirmed { intent } => Record::Confirmed { intent: IntentNo(intent) },
+            Self::Heard { intent } => Record::Heard { intent: IntentNo(intent) },
             Self::Ruled { intent, id } => Record::Ruled { intent: IntentNo(intent), order_id: id },
             Self::Unresolved { intent, reason, candidates } => {
                 Record::Unresolved { intent: IntentNo(intent), reason, candidates }
@@ -238,6 +243,7 @@ mod tests {
             Record::Unresolved { intent, reason: "near_match".into(), candidates: Vec::new() },
             Record::Unresolved { intent, reason: "no_baseline".into(), candidates: vec!["o".into()] },
             Record::Confirmed { intent },
+            Record::Heard { intent },
             Record::Ruled { intent, order_id: None },
             Record::Ruled { intent, order_id: Some("o".into()) },
             Record::Renamed { from: day, day: TradingDay(0), intents: [intent].into() },

@@ -89,7 +89,7 @@ pub fn unresolved(entries: &[Entry]) -> Vec<RecoveredOrder> {
                     overdue.order.verdict = Verdict::Unresolved(Unresolved::new(reason, candidates.clone()));
                 }
             }
-            Record::Seen { .. } | Record::Renamed { .. } => {}
+            Record::Seen { .. } | Record::Renamed { .. } | Record::Heard { .. } => {}
         }
     }
     open.into_values().map(|overdue| overdue.order).collect()
@@ -118,6 +118,8 @@ pub(crate) struct Replay {
     pub(crate) first: TradingDay,
     /// Every order of this day and of the one before.
     pub(crate) orders: BTreeMap<IntentNo, (Option<ext::IntentId>, Arc<OrderRequest>)>,
+    /// Those of them whose callers have their answers.
+    pub(crate) heard: BTreeSet<IntentNo>,
     /// Undecided orders of earlier days.
     pub(crate) left: Vec<RecoveredOrder>,
     pub(crate) next_intent: u64,
@@ -199,6 +201,9 @@ impl Replay {
                         events.push(Event::Disbelieved(intent));
                     }
                     others.extend(ended.remove_entry(&intent));
+                }
+                Record::Heard { intent } => {
+                    replay.heard.insert(intent);
                 }
                 // A user's ruling counts as much as a list.
                 Record::Ruled { intent, order_id } => {

@@ -758,6 +758,38 @@ impl steadfast_dedup::journal::DiskFile for FillableFile {
     }
 }
 
+/// The sidecar places a form without a name again unless its caller has not heard of the first order.
+#[tokio::test(start_paused = true)]
+async fn an_order_is_unheard_in_every_later_process_until_it_is_noted_as_heard() {
+    let unheard = |process: &Process| -> Vec<(String, Verdict)> {
+        let orders = process.tracker.unheard().into_iter();
+        orders.map(|order| (order.name.unwrap().as_str().to_owned(), order.verdict)).collect()
+    };
+    let world = World::new();
+    world.gateway.will([ack(), ack(), ack()]);
+    let process = world.start();
+    for name in ["a", "b", "c"] {
+        assert!(matches!(process.place_as(name, ORDER).await, Told::Placed(_)));
+    }
+    process.tracker.note_heard(&ext::IntentId::new("b"));
+    process.tracker.note_heard(&ext::IntentId::new("never asked for"));
+    assert!(unheard(&process).is_empty(), "those of earlier processes alone");
+    process.kill();
+    // The second one reads what the first one wrote anew.
+    for _ in 0..2 {
+        let process = world.start();
+        let placed =
+            |name: &str, id: &str| (name.to_owned(), Verdict::Acknowledged { order_id: id.to_owned() });
+        assert_eq!(unheard(&process), [placed("a", "o1"), placed("c", "o3")]);
+        assert!(process.tracker.recovered().unwrap().is_empty());
+        process.kill();
+    }
+    let process = world.start();
+    process.tracker.note_heard(&ext::IntentId::new("a"));
+    process.kill();
+    assert_eq!(unheard(&world.start()).len(), 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn s81_disk_full() {
     let world = World::new();

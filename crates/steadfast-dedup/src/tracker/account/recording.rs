@@ -7,7 +7,7 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderValue, header};
-use steadfast_call::Call;
+use steadfast_call::{Call, ext};
 use tokio::time::timeout;
 
 use super::{Account, Starter};
@@ -38,13 +38,23 @@ pub(crate) struct Begun {
     pub(crate) written: Option<TradingDay>,
 }
 
+/// The orders of earlier processes that somebody may still have to hear of.
+#[derive(Debug, Default)]
+pub(crate) struct Replayed {
+    pub(crate) in_doubt: Vec<RecoveredOrder>,
+    /// In doubt on days that are over.
+    pub(crate) left: Vec<RecoveredOrder>,
+    /// Placed under a name, and not noted as heard.
+    pub(crate) unheard: Vec<IntentNo>,
+}
+
 impl Account {
-    /// Replays the journal and continues it. Returns the orders in doubt, and those of days that are over.
+    /// Replays the journal and continues it.
     pub(crate) fn replay<'a>(
         &mut self,
         recorder: Recorder,
         entries: impl IntoIterator<Item = &'a Entry>,
-    ) -> (Vec<RecoveredOrder>, Vec<RecoveredOrder>) {
+    ) -> Replayed {
         let now = self.shared.clock().now();
         let entries = rightly_dated(entries);
         let state = self.shared.get_mut();
@@ -57,16 +67,40 @@ impl Account {
             // There are no listeners yet, and these events are in the journal already.
             state.protocol.step(now, event);
         }
-        let mut in_doubt = Vec::new();
+        let (mut in_doubt, mut unheard) = (Vec::new(), Vec::new());
         for (intent, (name, order)) in replay.orders {
-            let verdict = state.protocol.verdict(intent);
-            if matches!(verdict, Verdict::Pending | Verdict::Unresolved(_)) {
-                let account = self.name.clone();
-                in_doubt.push(RecoveredOrder { account, intent, name, order, verdict });
+            match state.protocol.verdict(intent) {
+                verdict @ (Verdict::Pending | Verdict::Unresolved(_)) => {
+                    let account = self.name.clone();
+                    in_doubt.push(RecoveredOrder { account, intent, name, order, verdict });
+                }
+                verdict if is_placed(&verdict) && name.is_some() && !replay.heard.contains(&intent) => {
+                    unheard.push(intent);
+                }
+                _ => {}
             }
         }
         self.recorder = Some(recorder);
-        (in_doubt, replay.left)
+        Replayed { in_doubt, left: replay.left, unheard }
+    }
+
+    /// Returns an order of an earlier process, if it is still known as placed.
+    pub(crate) fn placed_order(&self, intent: IntentNo) -> Option<RecoveredOrder> {
+        self.shared.look(|state| {
+            let verdict = state.protocol.verdict(intent);
+            let (name, order) = state.protocol.asked(intent).filter(|_| is_placed(&verdict))?;
+            Some(RecoveredOrder { account: self.name.clone(), intent, name, order, verdict })
+        })
+    }
+
+    /// Writes down that the caller of the order of this name has its answer.
+    pub(crate) fn note_heard(&self, name: &ext::IntentId) {
+        let named = || self.shared.look(|state| state.protocol.named(name).map(|(intent, _)| intent));
+        if let Some(recorder) = &self.recorder
+            && let Some(intent) = named()
+        {
+            recorder.heard(intent);
+        }
     }
 
     /// Opens an attempt, or withholds it: an intent that is in doubt is not sent.
@@ -156,6 +190,10 @@ impl Account {
             recorder.effect(effect, protocol, || state.time.latest_day(&self.settings));
         }
     }
+}
+
+fn is_placed(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Acknowledged { .. } | Verdict::Recovered { .. })
 }
 
 /// Returns the session of a token without a generation, hashed with a key of this process alone.

@@ -11,6 +11,7 @@ use tokio::sync::broadcast;
 use super::{EVENTS, OrderTracker, Shared};
 use crate::{
     journal::{Entry, Journal, NoJournal, Recorder},
+    numbers::IntentNo,
     protocol::order_event::OrderEvent,
     settings::Settings,
     tracker::{account::Account, halt::Halt, recovery::RecoveredOrder, sync::Mutex},
@@ -23,6 +24,8 @@ pub(super) struct Journaled {
     in_doubt: Vec<(Arc<Account>, RecoveredOrder)>,
     /// In doubt on a day that is over: they cannot be resolved any more.
     pub(super) left: Vec<RecoveredOrder>,
+    /// Placed, and not noted as heard when the process began.
+    unheard: Vec<(Arc<Account>, IntentNo)>,
 }
 
 impl Journaled {
@@ -60,16 +63,18 @@ impl OrderTracker {
             entries.entry(entry.account.clone()).or_default().push(entry);
         }
         let (mut accounts, mut in_doubt, mut left) = (HashMap::new(), Vec::new(), Vec::new());
+        let mut unheard = Vec::new();
         for (name, entries) in entries {
             let mut account = Account::new(name.clone(), settings.clone(), halt.clone(), events.clone());
             let recorder = Recorder::new(journal.clone(), name.clone());
-            let (doubts, lost) = account.replay(recorder, &entries);
+            let found = account.replay(recorder, &entries);
             let account = Arc::new(account);
-            in_doubt.extend(doubts.into_iter().map(|order| (account.clone(), order)));
-            left.extend(lost);
+            in_doubt.extend(found.in_doubt.into_iter().map(|order| (account.clone(), order)));
+            unheard.extend(found.unheard.into_iter().map(|intent| (account.clone(), intent)));
+            left.extend(found.left);
             accounts.insert(name, account);
         }
-        let written = Some(Journaled { journal, in_doubt, left });
+        let written = Some(Journaled { journal, in_doubt, left, unheard });
         Self::with((*settings).clone(), accounts, written, events, halt)
     }
 
@@ -104,6 +109,29 @@ impl OrderTracker {
             RecoveredOrder { verdict, ..order.clone() }
         });
         Ok(written.left.iter().cloned().chain(looked_for).collect())
+    }
+
+    /// Returns the orders that earlier processes placed under names on this trading day, and of which none
+    /// [noted](Self::note_heard) that the caller has the answer.
+    ///
+    /// For a program that places orders for others, such as the sidecar: a caller that did not hear of its order sends it
+    /// again. Nothing without a journal.
+    #[must_use]
+    pub fn unheard(&self) -> Vec<RecoveredOrder> {
+        let written = self.shared.written.iter();
+        let unheard = written.flat_map(|written| &written.unheard);
+        unheard.filter_map(|(account, intent)| account.placed_order(*intent)).collect()
+    }
+
+    /// Writes down for later processes that the caller of the order of this name has its answer, in the first account that
+    /// has one.
+    ///
+    /// The note may be lost in a crash: then the order is [unheard](Self::unheard).
+    pub fn note_heard(&self, name: &ext::IntentId) {
+        if let Some(account) = self.accounts().into_iter().find(|account| account.verdict_of(name).is_some())
+        {
+            account.note_heard(name);
+        }
     }
 
     /// Waits until every order that earlier processes left in doubt is decided, then returns them.
