@@ -13,7 +13,7 @@ use steadfast::{
 };
 use tokio::{
     sync::{Semaphore, watch},
-    time::Instant,
+    time::{Instant, timeout_at},
 };
 
 use crate::{
@@ -24,8 +24,12 @@ use crate::{
     screen::Talk,
 };
 
+/// Begins the names of orders without a name of their caller's, in every process.
+const NAMES: &str = "sidecar-";
 /// The most requests at once that read, and the most of the others, cancels apart.
 const AT_ONCE: usize = 512;
+/// How long an order waits for the moment in which the answer to an equal one was heard or is lost.
+const DELIVERY_PATIENCE: Duration = Duration::from_secs(1);
 /// The longest answer to an order.
 const ORDER_ANSWER: usize = 64 * 1024;
 
@@ -44,7 +48,15 @@ pub(crate) struct Forward {
 impl Forward {
     pub(crate) fn new(client: Client, base: BaseUrl, prefix: String, running: watch::Receiver<bool>) -> Self {
         let tracker = client.tracker().clone();
-        let orders = Orders::new(prefix, move |name| tracker.verdict_of(name));
+        let notes = tracker.clone();
+        let prefix = format!("{NAMES}{prefix}");
+        let orders =
+            Orders::new(prefix, move |name| tracker.verdict_of(name), move |name| notes.note_heard(name));
+        for left in client.tracker().unheard() {
+            if let Some(name) = left.name.filter(|name| name.as_str().starts_with(NAMES)) {
+                orders.stand(terms(&left.order), name, found(left.verdict));
+            }
+        }
         let sources = Sources { client: client.clone(), orders: orders.clone(), running };
         let dashboard = Arc::new(Dashboard::new(&base, sources));
         let [reads, others] = [AT_ONCE; 2].map(Semaphore::new);
@@ -139,7 +151,7 @@ impl Forward {
         {
             return conflict(Conflict::Equal(known)).into_response();
         }
-        let entry = match self.orders.enter(form, admitted.key, admitted.is_new_order) {
+        let entry = match self.enter(form, admitted.key, admitted.is_new_order).await {
             Ok(entry) => entry,
             Err(reason) => return conflict(reason).into_response(),
         };
@@ -193,6 +205,20 @@ impl Forward {
         clean(&mut parts.headers);
         let then = delivery.map(|delivery| (talk, delivery));
         Response::from_parts(parts, AnswerBody::Own { body: Full::new(body), then })
+    }
+
+    /// Enters an order. While the answer to an equal one is on its way, it waits for the moment in which it is known
+    /// whether that was heard: a caller that has read the answer can be back sooner than the sidecar knows of it.
+    async fn enter(&self, form: String, key: Option<String>, is_new: bool) -> Result<Entry, Conflict> {
+        let due = Instant::now() + DELIVERY_PATIENCE;
+        loop {
+            let mut answers = self.orders.answers();
+            match self.orders.enter(form.clone(), key.clone(), is_new) {
+                Err(Conflict::Leaving(_))
+                    if matches!(timeout_at(due, answers.changed()).await, Ok(Ok(()))) => {}
+                entered => return entered,
+            }
+        }
     }
 
     /// Returns the order with this form that an earlier process left in doubt, with its id if it was found: as long as
@@ -304,12 +330,16 @@ fn conflict(conflict: Conflict) -> Own {
     let own = |details| Own::new(StatusCode::CONFLICT, "http_request_denied", details);
     match conflict {
         Conflict::Running => own("an order of this name is on its way").retry_after(Duration::from_secs(1)),
-        Conflict::Equal(None) => own("an equal order is in doubt; x-new-order: 1 places another one")
-            .with("verify", "/api/oms/orders"),
-        Conflict::Equal(Some(id)) => own("an equal order was placed; x-new-order: 1 places another one")
-            .saying(&format!("an equal order was placed as {id}; x-new-order: 1 places another one"))
-            .with("x-steadfast-order-id", &id)
-            .with("verify", "/api/oms/orders"),
+        Conflict::Equal(None) | Conflict::Leaving(None) => {
+            own("an equal order is in doubt; x-new-order: 1 places another one")
+                .with("verify", "/api/oms/orders")
+        }
+        Conflict::Equal(Some(id)) | Conflict::Leaving(Some(id)) => {
+            own("an equal order was placed; x-new-order: 1 places another one")
+                .saying(&format!("an equal order was placed as {id}; x-new-order: 1 places another one"))
+                .with("x-steadfast-order-id", &id)
+                .with("verify", "/api/oms/orders")
+        }
     }
 }
 

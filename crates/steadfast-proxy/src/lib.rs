@@ -16,7 +16,9 @@
 //!    not delivered within the last five minutes; with that one's id in `x-steadfast-order-id` if it is certain. Orders are
 //!    equal if their instrument (in any case of letters), quantity, side, type, product, validity and the prices that
 //!    their type needs are: no other field counts. `x-new-order: 1` places it all the same.
-//!    "Delivered" means handed to the kernel on a connection that was open.
+//!    "Delivered" means written to a connection that its caller had not left, and that was not reset when it was decided: when
+//!    its caller closes its side or sends more, when an equal order asks, or when the connection ends. After a restart, all
+//!    orders of the day without a name stand for five minutes, but for those that the journal says were heard.
 //! 4. A cancel or a change in doubt is decided by the list, as by the typed client.
 //!
 //! `x-lane` (`critical`, `trading`, `normal`, `bulk`) sets a request's lane; a GET is at most normal. The sidecar's own
@@ -44,9 +46,7 @@
 //!
 //! # What it does not do yet
 //!
-//! It tells no figures of calls to Prometheus. An order without
-//! a name whose answer was on its way when the process ended may be placed again: give names. After a restart, orders in
-//! doubt are looked for at once.
+//! It tells no figures of calls to Prometheus. After a restart, orders in doubt are looked for at once.
 //!
 //! # Example
 //!

@@ -10,7 +10,10 @@ use tokio::{
     time::timeout,
 };
 
-use crate::strangers::{Stranger, Strangers};
+use crate::{
+    screen::Peer,
+    strangers::{Stranger, Strangers},
+};
 
 /// The most connections of a listener. Later ones wait in its backlog.
 const CONNECTIONS: usize = 1_000;
@@ -19,7 +22,7 @@ const STRANGERS: usize = 200;
 
 /// Brings connections of one kind.
 pub(crate) trait Accept {
-    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+    type Stream: AsyncRead + AsyncWrite + Peer + Unpin + Send + 'static;
 
     /// Waits for the next connection; `None` for one whose caller may not connect.
     fn accept(&self) -> impl Future<Output = io::Result<Option<Self::Stream>>>;

@@ -32,6 +32,37 @@ const LINGER: Duration = Duration::from_secs(1);
 /// Stands for a refused head: nothing of that one is parsed again.
 const STAND_IN: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
 
+/// What the system knows of a caller's end of a connection.
+pub(crate) trait Peer {
+    /// True if the caller has left with a part of what was written unread, or before it was written. It asks the system
+    /// itself, so that nothing that happened is missed, and only once.
+    fn is_reset(&self) -> bool;
+}
+
+impl Peer for tokio::net::TcpStream {
+    fn is_reset(&self) -> bool {
+        shows_reset(&self.take_error())
+    }
+}
+
+#[cfg(unix)]
+impl Peer for tokio::net::UnixStream {
+    fn is_reset(&self) -> bool {
+        shows_reset(&self.take_error())
+    }
+}
+
+fn shows_reset(error: &io::Result<Option<io::Error>>) -> bool {
+    !matches!(error, Ok(None))
+}
+
+#[cfg(test)]
+impl Peer for tokio::io::Empty {
+    fn is_reset(&self) -> bool {
+        false
+    }
+}
+
 /// Decides about a head; the other part of the result is where the body ends.
 pub(crate) type Admit<T> = Arc<dyn Fn(&[u8]) -> Result<(T, Framing), Refusal> + Send + Sync>;
 
@@ -39,7 +70,7 @@ pub(crate) type Admit<T> = Arc<dyn Fn(&[u8]) -> Result<(T, Framing), Refusal> + 
 pub(crate) struct Talk<T> {
     /// The decisions about the requests to come, in their order.
     verdicts: Mutex<VecDeque<Result<T, Refusal>>>,
-    /// An order whose answer is written, and not flushed.
+    /// An order whose answer is about to be written.
     delivery: Mutex<Option<Delivery>>,
 }
 
@@ -55,7 +86,16 @@ impl<T> Talk<T> {
 }
 
 /// A connection that passes on admitted heads and their bodies. The first refused one is the last.
-pub(crate) struct Screened<I, T> {
+///
+/// It decides whether the answer to an order was heard. The caller had not left when the answer began to be written, all
+/// of it was written, and then one of these is seen first, without a reset of the connection:
+///
+/// 1. the caller ends its side, or sends more: it has read the answer,
+/// 2. an equal order waits for the decision,
+/// 3. the connection ends.
+///
+/// A connection is reset if its caller closes it with a part of the answer unread.
+pub(crate) struct Screened<I: Peer, T> {
     io: I,
     admit: Admit<T>,
     talk: Arc<Talk<T>>,
@@ -67,6 +107,10 @@ pub(crate) struct Screened<I, T> {
     head_due: Option<Pin<Box<Sleep>>>,
     write_due: Option<Pin<Box<Sleep>>>,
     linger: Option<Pin<Box<Sleep>>>,
+    /// An order whose answer is being written.
+    leaving: Option<Delivery>,
+    /// An order whose answer was written, and of which it is not decided whether it was heard.
+    written: Option<Delivery>,
 }
 
 #[derive(Clone, Copy)]
@@ -78,7 +122,7 @@ enum State {
     Refused,
 }
 
-impl<I, T> Screened<I, T> {
+impl<I: Peer, T> Screened<I, T> {
     pub(crate) fn new(io: I, admit: Admit<T>) -> (Self, Arc<Talk<T>>) {
         let talk = Arc::new(Talk { verdicts: Mutex::default(), delivery: Mutex::default() });
         let screened = Self {
@@ -91,6 +135,8 @@ impl<I, T> Screened<I, T> {
             head_due: None,
             write_due: None,
             linger: None,
+            leaving: None,
+            written: None,
         };
         (screened, talk)
     }
@@ -132,14 +178,41 @@ impl<I, T> Screened<I, T> {
         }
         !self.out.is_empty()
     }
+
+    /// Decides whether the answer that was written was heard. Dropped, the order stands.
+    fn conclude(&mut self) {
+        if let Some(delivery) = self.written.take()
+            && !self.io.is_reset()
+        {
+            delivery.heard();
+        }
+    }
 }
 
-impl<I: AsyncRead + Unpin, T> Screened<I, T> {
+impl<I: Peer, T> Drop for Screened<I, T> {
+    fn drop(&mut self) {
+        self.conclude();
+    }
+}
+
+impl<I: AsyncRead + Peer + Unpin, T> Screened<I, T> {
     /// Reads once; false at the end.
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
         let mut space = [0; 8 * 1024];
         let mut space = ReadBuf::new(&mut space);
-        ready!(Pin::new(&mut self.io).poll_read(cx, &mut space))?;
+        match Pin::new(&mut self.io).poll_read(cx, &mut space) {
+            Poll::Ready(Ok(())) => self.conclude(),
+            Poll::Ready(Err(error)) => {
+                self.written = None;
+                return Poll::Ready(Err(error));
+            }
+            Poll::Pending => {
+                if self.written.as_ref().is_some_and(Delivery::is_asked) {
+                    self.conclude();
+                }
+                return Poll::Pending;
+            }
+        }
         self.raw.extend_from_slice(space.filled());
         Poll::Ready(Ok(!space.filled().is_empty()))
     }
@@ -171,7 +244,7 @@ impl<I: AsyncRead + Unpin, T> Screened<I, T> {
     }
 }
 
-impl<I: AsyncRead + Unpin, T> AsyncRead for Screened<I, T> {
+impl<I: AsyncRead + Peer + Unpin, T> AsyncRead for Screened<I, T> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         loop {
@@ -192,11 +265,14 @@ impl<I: AsyncRead + Unpin, T> AsyncRead for Screened<I, T> {
     }
 }
 
-impl<I: AsyncRead + AsyncWrite + Unpin, T> Screened<I, T> {
+impl<I: AsyncRead + AsyncWrite + Peer + Unpin, T> Screened<I, T> {
     /// Fails if a write has been pending too long.
     fn hurry<R>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<R>>) -> Poll<io::Result<R>> {
-        if written.is_ready() {
+        if let Poll::Ready(result) = &written {
             self.write_due = None;
+            if result.is_err() {
+                (self.leaving, self.written) = (None, None);
+            }
             return written;
         }
         let due = self.write_due.get_or_insert_with(|| Box::pin(sleep(WRITE_PATIENCE)));
@@ -207,9 +283,15 @@ impl<I: AsyncRead + AsyncWrite + Unpin, T> Screened<I, T> {
     }
 }
 
-impl<I: AsyncRead + AsyncWrite + Unpin, T> AsyncWrite for Screened<I, T> {
+impl<I: AsyncRead + AsyncWrite + Peer + Unpin, T> AsyncWrite for Screened<I, T> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        let delivery = this.talk.delivery.lock().take();
+        if let Some(delivery) = delivery
+            && !this.is_left(cx)
+        {
+            this.leaving = Some(delivery);
+        }
         let written = Pin::new(&mut this.io).poll_write(cx, buf);
         this.hurry(cx, written)
     }
@@ -218,12 +300,13 @@ impl<I: AsyncRead + AsyncWrite + Unpin, T> AsyncWrite for Screened<I, T> {
         let this = self.get_mut();
         let flushed = Pin::new(&mut this.io).poll_flush(cx);
         ready!(this.hurry(cx, flushed))?;
-        // All that was written has left: an order's answer with it.
-        let delivery = this.talk.delivery.lock().take();
-        if let Some(delivery) = delivery
-            && !this.is_left(cx)
-        {
-            delivery.heard();
+        if let Some(delivery) = this.leaving.take() {
+            this.conclude();
+            let is_asked = delivery.written(cx.waker());
+            this.written = Some(delivery);
+            if is_asked {
+                this.conclude();
+            }
         }
         Poll::Ready(Ok(()))
     }
@@ -247,7 +330,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin, T> AsyncWrite for Screened<I, T> {
     }
 }
 
-impl<I, T> fmt::Debug for Screened<I, T> {
+impl<I: Peer, T> fmt::Debug for Screened<I, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Screened").finish_non_exhaustive()
     }

@@ -24,7 +24,7 @@ use crate::{
     front::{Admission, Admitted, BODY_LIMIT, Framing, Front, Hosts, Local, Refusal, Scope, Shared},
     listener::{Accept, listen},
     login,
-    screen::{Admit, Screened, Talk},
+    screen::{Admit, Peer, Screened, Talk},
 };
 
 /// How long a connection may be idle, or a request take to be read by HTTP.
@@ -66,7 +66,7 @@ impl Proxy {
         };
         let (running, runs) = watch::channel(true);
         Self {
-            forward: Arc::new(Forward::new(client, base, format!("sidecar-{prefix:016x}"), runs)),
+            forward: Arc::new(Forward::new(client, base, format!("{prefix:016x}"), runs)),
             admission: Shared::new(admission.into()),
             routes: Arc::new(Routes::new(paths)),
             described: description::document(paths),
@@ -326,7 +326,7 @@ impl fmt::Debug for Proxy {
 /// Serves HTTP on one connection until it ends or, once `stop` changes, what is open is answered.
 async fn converse<I, T, F, A>(io: I, admit: Admit<T>, mut stop: watch::Receiver<()>, answer: A)
 where
-    I: AsyncRead + AsyncWrite + Unpin,
+    I: AsyncRead + AsyncWrite + Peer + Unpin,
     T: 'static,
     A: Fn(Request<Incoming>, Result<T, Refusal>, Arc<Talk<T>>) -> F,
     F: Future<Output = Response<AnswerBody>>,

@@ -62,6 +62,19 @@ impl RunningProxy {
     async fn order(&self, lines: &str) -> String {
         answer(self.send_order(lines).await).await
     }
+
+    /// Sends an order whose equal is at the service until the proxy tells its id. None may be placed.
+    async fn ask_until_found(&self, id: &str) {
+        for asked in 0.. {
+            let again = self.order("").await;
+            assert!(again.starts_with("HTTP/1.1 409"), "{again}");
+            if again.contains(&format!("x-steadfast-order-id: {id}")) {
+                return;
+            }
+            assert!(asked < 600, "nothing looks for it: {again}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
 }
 
 async fn answer(mut stream: TcpStream) -> String {
@@ -179,17 +192,52 @@ async fn an_order_without_a_name_is_looked_for_after_a_restart_and_not_placed_ag
     let id = until_placed(sandbox.fact("admin_url")).await;
     proxy.child.kill().await.unwrap();
     let proxy = RunningProxy::start(of(&sandbox, state.path())).await;
-    // Its caller has heard nothing, and asks again until the proxy knows the id.
-    for asked in 0.. {
-        let again = proxy.order("").await;
-        assert!(again.starts_with("HTTP/1.1 409"), "{again}");
-        if again.contains(&format!("x-steadfast-order-id: {id}")) {
-            break;
-        }
-        assert!(asked < 600, "nothing looks for it: {again}");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    // Its caller has heard nothing.
+    proxy.ask_until_found(&id).await;
     assert_eq!(placed(sandbox.fact("admin_url")).await, [id]);
+}
+
+/// Regression: that nobody had heard of it stood in the memory of the first process alone.
+#[tokio::test]
+async fn a_found_order_that_its_caller_has_not_heard_of_is_not_placed_again_after_restarts() {
+    let (sandbox, state) = behind_a_504().await;
+    let mut proxy = RunningProxy::start(of(&sandbox, state.path())).await;
+    let caller = proxy.send_order("").await;
+    let id = until_placed(sandbox.fact("admin_url")).await;
+    drop(caller);
+    proxy.ask_until_found(&id).await;
+    proxy.child.kill().await.unwrap();
+    let mut proxy = RunningProxy::start(of(&sandbox, state.path())).await;
+    proxy.ask_until_found(&id).await;
+    signal(&proxy.child, "-TERM").await;
+    proxy.child.wait().await.unwrap();
+    let proxy = RunningProxy::start(of(&sandbox, state.path())).await;
+    proxy.ask_until_found(&id).await;
+    let new = proxy.order("x-new-order: 1\r\n").await;
+    assert!(new.starts_with("HTTP/1.1 200"), "{new}");
+    assert_eq!(placed(sandbox.fact("admin_url")).await.len(), 2);
+}
+
+#[tokio::test]
+async fn an_order_that_its_caller_has_heard_of_makes_room_for_an_equal_one_after_a_restart() {
+    let (sandbox, state) = (RunningSandbox::start(&[]).await, tempfile::tempdir().unwrap());
+    for count in 1..=3 {
+        let mut proxy = RunningProxy::start(of(&sandbox, state.path())).await;
+        let heard = proxy.order("").await;
+        assert!(heard.starts_with("HTTP/1.1 200"), "{heard}");
+        assert_eq!(placed(sandbox.fact("admin_url")).await.len(), count);
+        if count == 2 {
+            signal(&proxy.child, "-TERM").await;
+            proxy.child.wait().await.unwrap();
+            continue;
+        }
+        let journal = proxy.facts["token_file"].as_str().unwrap().strip_suffix(".token").unwrap();
+        let notes = || String::from_utf8_lossy(&std::fs::read(journal).unwrap()).matches("heard").count();
+        while notes() < count {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        proxy.child.kill().await.unwrap();
+    }
 }
 
 #[cfg(unix)]

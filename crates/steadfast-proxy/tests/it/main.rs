@@ -4,6 +4,7 @@
 
 mod admin;
 mod dashboard;
+mod heard;
 mod local;
 mod orders;
 mod passing;
