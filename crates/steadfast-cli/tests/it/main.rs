@@ -42,4 +42,6 @@ mod shell;
 mod target;
 #[cfg(target_os = "linux")]
 mod terminal;
+#[cfg(target_os = "linux")]
+mod unit;
 mod unwritten;
