@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{Extensions, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Collected, Full, Limited};
+use parking_lot::Mutex;
 use steadfast::{
     BaseUrl, Client, Decimal, Error, ErrorKind, Outcome,
     call::{Call, causes, find_cause, one_line},
@@ -18,6 +19,7 @@ use tokio::{
 
 use crate::{
     answer::{AnswerBody, Own, clean},
+    away::Away,
     dashboard::{Dashboard, OrderEnd, Sources, WatchedOrder},
     front::{Admitted, Scope},
     orders::{Conflict, Entry, Orders, UNHEARD, found},
@@ -43,6 +45,7 @@ pub(crate) struct Forward {
     reads: Semaphore,
     others: Semaphore,
     began: Instant,
+    away: Mutex<Away>,
 }
 
 impl Forward {
@@ -60,7 +63,8 @@ impl Forward {
         let sources = Sources { client: client.clone(), orders: orders.clone(), running };
         let dashboard = Arc::new(Dashboard::new(&base, sources));
         let [reads, others] = [AT_ONCE; 2].map(Semaphore::new);
-        Self { client, base, orders, dashboard, reads, others, began: Instant::now() }
+        let (began, away) = (Instant::now(), Mutex::default());
+        Self { client, base, orders, dashboard, reads, others, began, away }
     }
 
     /// Passes a request on, and returns the answer for its caller.
@@ -71,6 +75,15 @@ impl Forward {
         talk: Arc<Talk<Admitted>>,
     ) -> Response<AnswerBody> {
         let is_cancel = admitted.method == Method::DELETE;
+        let reads = Scope::needed(admitted.endpoint, &admitted.method) == Scope::Read;
+        if reads && self.away.lock().spares(Instant::now()) {
+            let own = Own::new(
+                StatusCode::BAD_GATEWAY,
+                "destination_unavailable",
+                "service cannot be reached, as other calls have found",
+            );
+            return own.retry_after(Duration::from_secs(1)).into_response();
+        }
         let places = match Scope::needed(admitted.endpoint, &admitted.method) {
             Scope::Read => &self.reads,
             Scope::Trade => &self.others,
@@ -102,6 +115,11 @@ impl Forward {
         let call = self.dashboard.call(admitted.endpoint);
         let answer = self.client.forward(request).await;
         call.ends(&answer);
+        match &answer {
+            Ok(_) => self.away.lock().answered(),
+            Err(error) if found_none(error) => self.away.lock().unreachable(Instant::now()),
+            Err(_) => {}
+        }
         match answer {
             Ok(mut answer) => {
                 let unknown = Outcome::of(answer.extensions()).is_some_and(Outcome::is_unknown);
@@ -341,6 +359,12 @@ fn conflict(conflict: Conflict) -> Own {
                 .with("verify", "/api/oms/orders")
         }
     }
+}
+
+/// True if a call has got no answer of the service, not even an error's.
+fn found_none(error: &Error) -> bool {
+    let kind = error.kind();
+    kind == ErrorKind::Unreachable || kind == ErrorKind::Unavailable && error.status().is_none()
 }
 
 fn is_doubtful(kind: ErrorKind) -> bool {

@@ -72,6 +72,7 @@
 
 mod admin;
 mod answer;
+mod away;
 mod dashboard;
 mod description;
 mod forward;

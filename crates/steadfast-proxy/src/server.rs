@@ -292,7 +292,8 @@ impl Proxy {
                 }
                 Local::Login => login::answer(&self.admission, &body),
             };
-            if is_chunked {
+            // A connection that idles keeps the room of its longest answer.
+            if is_chunked || local == Local::Description {
                 answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             }
             return answer;

@@ -22,6 +22,8 @@ mod lock_out;
 mod login;
 mod own_gateway;
 #[cfg(unix)]
+mod pressure;
+#[cfg(unix)]
 mod proxy;
 mod reaching;
 mod readable;

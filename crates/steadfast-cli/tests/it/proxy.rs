@@ -34,7 +34,7 @@ impl RunningProxy {
         Self { facts, child, _stdout: stdout }
     }
 
-    fn token(&self) -> String {
+    pub(crate) fn token(&self) -> String {
         match self.facts["token_file"].as_str() {
             Some(path) => std::fs::read_to_string(path).unwrap().trim().to_owned(),
             None => self.facts["local_token"].as_str().unwrap().to_owned(),
@@ -105,7 +105,7 @@ async fn until_placed(admin_url: &str) -> String {
 }
 
 /// Returns the proxy of a running sandbox, as of a real account.
-fn of(sandbox: &RunningSandbox, state: &Path) -> Command {
+pub(crate) fn of(sandbox: &RunningSandbox, state: &Path) -> Command {
     let mut command = steadfast(&["proxy", "--port", "0", "--json"]);
     command.env("XDG_STATE_HOME", state).env_remove("XDG_RUNTIME_DIR");
     command.env("STEADFAST_BASE_URL", sandbox.fact("base_url"));
