@@ -7,11 +7,11 @@
 //! 2. The state, each part with its owner: [`intents`] with [`intent`], [`phase`], [`attempt`] and [`doubt`]; [`keys`];
 //!    [`listed_orders`]; [`reads`]; [`watches`]; [`rejected_names`]; [`sessions`]; [`fidelity`]; [`tags`]; [`timeline`].
 //! 3. A send and its answer: [`sending`]; what may leave: [`query`]; orders one after the other: [`serialize`].
-//! 4. A list: [`reading`] takes it in; [`matcher`], [`candidates`] and [`by_tag`] say which orders it can show; then
-//!    [`claim`] or [`absence`] draws the conclusion, and [`deciding`] ends an intent. [`planning`] and [`schedule`] say when the next
-//!    list is read.
-//! 5. Answers that need a list: 401 and 429 in [`refusal`], others in [`rejection`], wrong order ids in [`disbelief`] and
-//!    [`mismatch`].
+//! 4. A list: [`planning`] and [`schedule`] say when it is read, [`reading`] follows the read, [`list_evidence`] takes the
+//!    list in; [`matcher`], [`candidates`] and [`by_tag`] say which orders it can show; then [`claim`] or [`absence`] draws
+//!    the conclusion, and [`deciding`] ends an intent.
+//! 5. Answers that need a list: 401 and 429 in [`refusal`] and [`refusal_check`], others in [`rejection`], wrong order ids
+//!    in [`disbelief`] and [`mismatch`].
 //! 6. After the end: [`late`], [`alike`] and [`held_back`] for orders that appear, [`manual`] for rulings, [`last_look`]
 //!    for a shutdown.
 //! 7. Sessions, days and processes that are over: [`bygone`], [`day_clock`], [`overnight`], [`restart`].
@@ -40,6 +40,7 @@ pub(crate) mod keys;
 pub(crate) mod last_look;
 pub(crate) mod late;
 pub(crate) mod late_owner;
+pub(crate) mod list_evidence;
 pub(crate) mod listed_orders;
 pub(crate) mod manual;
 pub(crate) mod matcher;
@@ -54,6 +55,7 @@ pub(crate) mod read_fault;
 pub(crate) mod reading;
 pub(crate) mod reads;
 pub(crate) mod refusal;
+pub(crate) mod refusal_check;
 pub(crate) mod rejected_names;
 pub(crate) mod rejection;
 pub(crate) mod resolution;

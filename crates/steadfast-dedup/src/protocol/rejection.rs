@@ -33,6 +33,15 @@ use crate::{
 const AGAIN: Duration = Duration::from_secs(5);
 
 impl OrderProtocol {
+    /// Ends an intent as rejected. Its name is free: by the service's word it never stood for an order. But a
+    /// repeat leaves only after a list that no such order can lag behind.
+    pub(crate) fn end_rejected(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
+        self.hold_repeats_of(number);
+        self.intents.free_name(number);
+        self.intents.note_rejection(self.time.now());
+        self.finish(number, Finding::Rejected, out);
+    }
+
     /// Notes that an intent with a name was rejected.
     pub(crate) fn hold_repeats_of(&mut self, number: IntentNo) {
         let name = self.intents.get(&number).and_then(|intent| intent.name().cloned());
@@ -179,5 +188,17 @@ impl OrderProtocol {
             || intent
                 .first_left()
                 .is_some_and(|sent| self.listed.unowned.is_crowded(intent.key(), sent.seq, None))
+    }
+
+    /// Returns from when on a list shows orders placed despite a rejection, if none was read since.
+    pub(crate) fn rejections_show(&self) -> Option<Duration> {
+        Some(self.intents.rejected_at()?.saturating_add(self.settings.lateness))
+    }
+
+    /// Notes that a list was read at this time.
+    pub(crate) fn end_rejections(&mut self, at: Duration) {
+        if self.rejections_show().is_some_and(|show| show <= at) {
+            self.intents.end_rejections();
+        }
     }
 }
