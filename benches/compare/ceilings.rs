@@ -10,9 +10,9 @@ use super::ratio::amount;
 
 /// How many instructions more or less a compiler may make of the same source.
 const TOLERANCE: f64 = 0.10;
-/// What happens now and then shows as a fraction, and not always as the same.
+/// An event that happens only now and then shows as a fraction, and not always as the same.
 const NOW_AND_THEN: f64 = 0.5;
-/// What is gated, if it is counted at all.
+/// The units of figures that are gated, if they are counted at all.
 const UNITS: &[&str] = &["instructions", "allocations", "bytes"];
 
 /// Counts checks.

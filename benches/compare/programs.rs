@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Figure;
 
-/// What figures are about.
+/// The subject of figures.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Subject {
     pub(super) name: &'static str,
@@ -114,7 +114,7 @@ impl Programs {
 
     fn time(&self, bench: &str) -> Result<Vec<Figure>> {
         let home = self.home.join(bench);
-        // What an earlier run found is no figure of this one.
+        // A figure of an earlier run is none of this one.
         if home.exists() {
             fs::remove_dir_all(&home)?;
         }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::figure::{Figure, OURS};
 
-/// What we take of something, beside what a peer takes for the same.
+/// Our cost of something, beside a peer's for the same.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Ratio {
     bench: String,

@@ -62,7 +62,7 @@ pub(crate) enum Part {
     Simulator,
     /// The simulator, the unit tests of all libraries and of the command, and the files or folders of `tests` with these names.
     Tests(&'static [&'static str]),
-    /// Whatever holds tests.
+    /// All targets that hold tests.
     Everything,
 }
 

@@ -116,7 +116,7 @@ impl fmt::Display for NoTag {
 
 impl Error for NoTag {}
 
-/// What a record shows in the field that carries an order's tag.
+/// The text of a record in the field that carries an order's tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ShownTag {

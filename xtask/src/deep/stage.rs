@@ -21,13 +21,13 @@ pub(crate) struct Deep {
     pub(crate) key: &'static str,
     pub(super) name: &'static str,
     pub(super) what: What,
-    /// What CI runs of it, if that is not all.
+    /// The part of it that CI runs, if that is not all.
     sample: Option<What>,
     time_box: Duration,
     pub(super) pace: Pace,
 }
 
-/// What a deep stage runs.
+/// The work of a deep stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
     /// Every file of every fuzz corpus.
@@ -48,7 +48,7 @@ pub(super) enum What {
     Costs,
 }
 
-/// What a stage does with the machine.
+/// The load that a stage puts on the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pace {
     /// Computes, beside as many others as there are cores: few use all cores from their beginning to their end.
@@ -70,7 +70,7 @@ impl Deep {
         Self { sample: Some(sample), ..self }
     }
 
-    /// What CI runs of it.
+    /// The part of it that CI runs.
     pub(super) fn sample(self) -> Self {
         Self { what: self.sample.unwrap_or(self.what), ..self }
     }

@@ -25,7 +25,7 @@ pub(super) const TRAPS: &str = "crates/steadfast-retry/tests/it/traps.rs";
 /// The folder of the simulator.
 const SIMULATOR: &str = "crates/steadfast-verify/src/sim/";
 
-/// What a detector has to say.
+/// The result of a detector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
     Nothing,
@@ -84,7 +84,7 @@ impl Detector {
             }
             _ => command.args(&words[1..]),
         };
-        // What proptest writes down would be a file in the tree, for a bug that is not there.
+        // Proptest would write a file into the tree, for a bug that is not there.
         command.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1").env("RUST_BACKTRACE", "0");
         if let Some(bug) = bug {
             turn_on(&mut command, bug);

@@ -44,12 +44,12 @@ struct Model {
     nevers: bool,
     /// Whether the account is shared, so that no order is claimed by its likeness.
     shared: bool,
-    /// What records show of the tags of orders, if orders carry any.
+    /// The form in which records show the tags of orders, if orders carry any.
     echo: Option<Echo>,
     rules: Rules,
 }
 
-/// What records show of the tags of orders.
+/// The form in which records show the tags of orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Echo {
     Nothing,

@@ -24,7 +24,7 @@ use crate::{
     settings::policy::AccountMode,
 };
 
-/// What tags say about an order in doubt.
+/// The word of tags about an order in doubt.
 pub(crate) enum ByTag {
     /// Nothing.
     Nothing,

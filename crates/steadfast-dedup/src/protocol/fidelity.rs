@@ -33,7 +33,7 @@ pub(crate) enum ListFidelity {
 pub(crate) struct Mismatch {
     owner: IntentNo,
     shows: Shows,
-    /// What the record shows, as far as it does: an order of this key and quantity is listed.
+    /// The key and quantity of the record, as far as it shows them: such an order is listed.
     listed: Option<(Key, Decimal)>,
     told: bool,
 }

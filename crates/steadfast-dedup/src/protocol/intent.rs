@@ -43,7 +43,7 @@ pub(crate) struct Intent {
     late: usize,
     /// The identifier that an answer gave it, true or not.
     answered: Option<Arc<str>>,
-    /// What all of its sends carry, to recognise its order by.
+    /// The tag that all of its sends carry, to recognise its order by.
     tag: Option<Tag>,
     /// A user ruled on how it ended.
     ruled: bool,

@@ -158,7 +158,7 @@ pub enum OrderEvent {
         name: Option<ext::IntentId>,
         /// Its identifier.
         order_id: String,
-        /// What the list shows of its tag.
+        /// The form in which the list shows its tag.
         echo: TagEcho,
     },
     /// More equal orders are listed than were asked for.
@@ -263,7 +263,7 @@ pub enum OrderEvent {
     },
 }
 
-/// What a list shows of the tag of an acknowledged order.
+/// The form in which a list shows the tag of an acknowledged order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TagEcho {

@@ -1,4 +1,4 @@
-//! What tags of orders prove, found independently from the rules.
+//! The proofs that tags of orders give, found independently from the rules.
 
 use std::collections::BTreeSet;
 
@@ -82,7 +82,7 @@ impl History<'_> {
     }
 }
 
-/// What a list shows of the tag of an acknowledged order.
+/// The form in which a list shows the tag of an acknowledged order.
 struct Echo {
     order_id: String,
     tag: Tag,

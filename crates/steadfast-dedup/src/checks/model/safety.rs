@@ -193,7 +193,7 @@ fn a_renewal_at_any_moment_changes_nothing() {
     }
 }
 
-/// Whatever lists show of tags, nothing is placed twice, and nothing is taken for another's.
+/// No order is placed twice or taken for another's, in whatever form lists show tags.
 #[test]
 fn s73_tags_change_nothing_but_what_is_certain() {
     for echo in [Echo::Nothing, Echo::Whole, Echo::Cut, Echo::Some, Echo::Copied] {

@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// What lists and answers have told of one order on the day.
+/// The facts about one order that lists and answers have told on the day.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     number: EntryNo,

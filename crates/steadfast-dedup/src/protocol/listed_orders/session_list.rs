@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::numbers::LogicalTime;
 
-/// What is known of the lists of one session.
+/// The facts about the lists of one session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SessionList {
     /// Whether the poller has asked for a list.

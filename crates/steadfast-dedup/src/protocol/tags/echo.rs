@@ -1,4 +1,4 @@
-//! What one session's lists show of the tags of our orders, and how much that proves.
+//! Tags of our orders in one session's lists, and how much they prove.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::protocol::order_event::TagEcho;
 /// From so many acknowledged orders with their tags on, an order of their class without a tag is a stranger's.
 const VOUCHED: usize = 3;
 
-/// What one session's lists have shown of the tags of acknowledged orders.
+/// The tags of acknowledged orders, as far as one session's lists have shown them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Echo {
     whole: bool,

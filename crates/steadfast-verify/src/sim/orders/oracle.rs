@@ -256,7 +256,7 @@ impl Judgement {
     /// order.
     fn count(&mut self, twins: &Twins<'_>, session: &Session, named: u64, unconfirmed: &mut u64) {
         let existing = twins.existing.len() as u64;
-        // What no list can show to a client, no client can report.
+        // A client cannot report an order that no list can show to it.
         let is_reported = |id: &&&str| session.flagged.contains(**id) || session.hidden.contains(**id);
         let reported = twins.existing.iter().filter(is_reported).count() as u64 + named;
         let untold = existing.saturating_sub(twins.believed() + reported + twins.refused_for_good);

@@ -18,7 +18,7 @@ use crate::sim::{
     orders::workload::Shape,
 };
 
-/// What every list of a campaign shows of the remarks of orders.
+/// The form in which every list of a campaign shows the remarks of orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Echo(Remarks);
 

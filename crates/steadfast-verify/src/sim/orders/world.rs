@@ -29,7 +29,7 @@ pub(crate) struct World {
     pub(crate) orderly_close: bool,
     /// The client's planted mistake.
     pub(crate) canary: Option<Canary>,
-    /// What all lists show of the remarks of orders, if that is not drawn.
+    /// The form in which all lists show the remarks of orders, if that is not drawn.
     pub(crate) echo: Option<Echo>,
     /// How late an order may really be.
     pub(crate) lateness: Duration,
