@@ -1,5 +1,4 @@
 use std::{
-    fmt,
     pin::Pin,
     task::{Context, Poll},
     time::Duration,
@@ -19,7 +18,7 @@ pin_project! {
     /// A connection is reused only after its answer has been read. If the rest is longer than 64 KiB, or has not
     /// arrived when the delay is over, the answer is dropped together with its connection: a stalled body cannot
     /// hold up the repeat.
-    pub struct Backoff<R> {
+    pub(crate) struct Backoff<R> {
         #[pin]
         sleep: Sleep,
         #[pin]
@@ -56,11 +55,5 @@ impl<R: Body> Future for Backoff<R> {
             }
         }
         this.sleep.poll(cx)
-    }
-}
-
-impl<R> fmt::Debug for Backoff<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Backoff").field("until", &self.sleep.deadline()).finish_non_exhaustive()
     }
 }

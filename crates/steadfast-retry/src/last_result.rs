@@ -31,19 +31,21 @@ impl LastResult {
                     is_final: extensions.get::<ext::DoNotRetry>().is_some(),
                 }
             }
-            Err(error) => {
-                let outcome = Failure::outcome_of(&**error);
-                let refused = Failure::find(&**error).is_some_and(Failure::is_refusal);
-                Self {
-                    observation: Observation {
-                        ending: Ending::of(&outcome, None, refused),
-                        status: None,
-                        retry_after: None,
-                    },
-                    outcome,
-                    is_final: RetriesEnded::find(&**error).is_some(),
-                }
-            }
+            Err(error) => Self::of_error(error),
+        }
+    }
+
+    pub(crate) fn of_error(error: &BoxError) -> Self {
+        let outcome = Failure::outcome_of(&**error);
+        let refused = Failure::find(&**error).is_some_and(Failure::is_refusal);
+        Self {
+            observation: Observation {
+                ending: Ending::of(&outcome, None, refused),
+                status: None,
+                retry_after: None,
+            },
+            outcome,
+            is_final: RetriesEnded::find(&**error).is_some(),
         }
     }
 }

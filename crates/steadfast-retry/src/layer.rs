@@ -1,27 +1,22 @@
 use std::{
     fmt,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use steadfast_call::{BoxError, ext::Place};
-use tower::retry;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::{
-    buffer::replay::Replay,
-    policy::RetryPolicy,
-    stored_request::{Sender, StoredRequest},
-};
+use crate::{backoff::Backoff, buffer::replay::Replay, policy::RetryPolicy, spare_request::SpareRequest};
 
 /// Repeats requests by a [`RetryPolicy`]; made by [`RetryPolicy::layer`].
 ///
-/// It contains a [`tower::retry::Retry`]. tower keeps a copy of each request for a repeat; here the copy becomes a
-/// whole request only if it is sent.
+/// It is no `tower::retry::Retry`: that returns the error of a service that is not ready for a repeat without asking
+/// the policy, and the caller would not hear that the send before it is in doubt.
 #[derive(Clone, Debug)]
 pub struct RetryLayer {
     policy: RetryPolicy,
@@ -31,13 +26,7 @@ impl RetryPolicy {
     /// Returns the layer with this policy.
     #[must_use]
     pub fn layer(self) -> RetryLayer {
-        RetryLayer::new(self)
-    }
-}
-
-impl RetryLayer {
-    pub(crate) fn new(policy: RetryPolicy) -> Self {
-        Self { policy }
+        RetryLayer { policy: self }
     }
 }
 
@@ -45,13 +34,16 @@ impl<S> Layer<S> for RetryLayer {
     type Service = Retry<S>;
 
     fn layer(&self, inner: S) -> Retry<S> {
-        Retry(retry::Retry::new(self.policy.clone(), Sender(inner)))
+        Retry { inner, policy: self.policy.clone() }
     }
 }
 
 /// The service that [`RetryLayer`] builds.
 #[derive(Clone, Debug)]
-pub struct Retry<S>(retry::Retry<RetryPolicy, Sender<S>>);
+pub struct Retry<S> {
+    inner: S,
+    policy: RetryPolicy,
+}
 
 impl<S, B, R> Service<Request<B>> for Retry<S>
 where
@@ -64,12 +56,14 @@ where
     type Future = ResponseFuture<S, B, R>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.0.poll_ready(cx)
+        self.inner.poll_ready(cx)
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         Place::Retry.pass(request.extensions_mut());
-        ResponseFuture { inner: self.0.call(StoredRequest::whole(request)) }
+        let spare = SpareRequest::of(&request);
+        let state = State::Sent { answer: self.inner.call(request) };
+        ResponseFuture { policy: self.policy.clone(), inner: self.inner.clone(), spare, state }
     }
 }
 
@@ -77,12 +71,23 @@ pin_project! {
     /// The future of a [`Retry`] service.
     pub struct ResponseFuture<S, B, R>
     where
-        S: Service<Request<B>, Response = Response<R>, Error = BoxError>,
-        B: Replay,
-        R: Body,
+        S: Service<Request<B>>,
     {
+        policy: RetryPolicy,
+        inner: S,
+        // `None` if the body can be sent only once: its first result is the last.
+        spare: Option<SpareRequest<B>>,
         #[pin]
-        inner: retry::future::ResponseFuture<RetryPolicy, Sender<S>, StoredRequest<B>>,
+        state: State<S::Future, R>,
+    }
+}
+
+pin_project! {
+    #[project = StateProj]
+    enum State<F, R> {
+        Sent { #[pin] answer: F },
+        Waiting { #[pin] backoff: Backoff<R> },
+        Repeating,
     }
 }
 
@@ -95,16 +100,41 @@ where
     type Output = Result<Response<R>, BoxError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.project().inner.poll(cx)
+        let mut this = self.project();
+        loop {
+            match this.state.as_mut().project() {
+                // ## Sent => Waiting | returned
+                StateProj::Sent { answer } => {
+                    let mut result = ready!(answer.poll(cx));
+                    let backoff =
+                        this.spare.as_mut().and_then(|spare| this.policy.after_send(spare, &mut result));
+                    let Some(backoff) = backoff else { return Poll::Ready(result) };
+                    this.state.set(State::Waiting { backoff });
+                }
+                // ## Waiting => Repeating
+                StateProj::Waiting { backoff } => {
+                    ready!(backoff.poll(cx));
+                    this.state.set(State::Repeating);
+                }
+                // ## Repeating => Sent | returned
+                //
+                // A service that is not ready sends nothing, but an earlier send may be in doubt.
+                StateProj::Repeating => {
+                    if let Err(mut error) = ready!(this.inner.poll_ready(cx)) {
+                        this.policy.not_ready(&mut error);
+                        return Poll::Ready(Err(error));
+                    }
+                    let Some(spare) = this.spare.take() else { panic!("polled after it was ready") };
+                    let (request, next) = spare.into_request();
+                    *this.spare = next;
+                    this.state.set(State::Sent { answer: this.inner.call(request) });
+                }
+            }
+        }
     }
 }
 
-impl<S, B, R> fmt::Debug for ResponseFuture<S, B, R>
-where
-    S: Service<Request<B>, Response = Response<R>, Error = BoxError>,
-    B: Replay,
-    R: Body,
-{
+impl<S: Service<Request<B>>, B, R> fmt::Debug for ResponseFuture<S, B, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponseFuture").finish_non_exhaustive()
     }

@@ -73,7 +73,7 @@ mod policy;
 mod rules;
 mod schedule;
 mod settings;
-mod stored_request;
+mod spare_request;
 mod table;
 mod timeout;
 mod trail;
@@ -88,7 +88,6 @@ pub mod future {
 }
 
 pub use crate::{
-    backoff::Backoff,
     buffer::{
         buffered_body::BufferedBody,
         layer::{BufferBody, BufferBodyLayer},

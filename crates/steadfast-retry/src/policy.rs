@@ -4,18 +4,17 @@ use http::{Response, StatusCode};
 use http_body::Body;
 use steadfast_call::{BoxError, Call, Class, Lane, ext};
 use tokio::time::Instant;
-use tower::retry::{Policy, budget::Budget};
+use tower::retry::budget::Budget;
 
 use crate::{
     backoff::Backoff,
-    buffer::replay::Replay,
     error::RetriesEnded,
     jitter::Jitter,
     last_result::{LastResult, Superseded, replace},
     rules::{Decision, Rules, StopReason},
     schedule::Schedule,
     settings::Settings,
-    stored_request::StoredRequest,
+    spare_request::SpareRequest,
     table::{Ending, may_repeat},
     trail::{Attempt, AttemptTrail},
 };
@@ -72,8 +71,7 @@ use crate::{
 ///
 /// # Clone
 ///
-/// Clones share the settings, the budget and the random numbers. tower clones the policy for each call, and the
-/// clone keeps the state of that call.
+/// Clones share the settings, the budget and the random numbers. Each call has a clone, which keeps the state of that call.
 ///
 /// # Cost
 ///
@@ -84,7 +82,7 @@ use crate::{
 /// Dropping the future drops the send or the delay with it; nothing is sent afterwards.
 #[derive(Clone)]
 pub struct RetryPolicy {
-    // One `Arc`, because tower clones the policy for every call.
+    // One `Arc`, because the policy is cloned for every call.
     settings: Arc<Settings>,
     /// The sends of this call that were repeated.
     earlier: Vec<Attempt>,
@@ -178,13 +176,13 @@ impl RetryPolicy {
         self.settings.rules()
     }
 
-    fn decide<B>(&self, class: Class, last: &LastResult, stored: &StoredRequest<B>) -> Decision {
+    fn decide<B>(&self, class: Class, last: &LastResult, spare: &SpareRequest<B>) -> Decision {
         if last.is_final || !may_repeat(class, last.observation.ending) {
             return Decision::Return;
         }
-        let remaining = self.settings.remaining(stored.call());
+        let remaining = self.settings.remaining(spare.call());
         let (rules, earlier, draw) = (self.settings.rules(), &self.earlier, self.settings.draw());
-        let lane = stored.call().lane().unwrap_or(stored.route().lane);
+        let lane = spare.call().lane().unwrap_or(spare.route().lane);
         let must_get_out = class == Class::Safe && lane == Lane::Critical;
         let decision =
             if must_get_out && last.observation.ending == Ending::Throttled && remaining.permit.is_some() {
@@ -220,25 +218,22 @@ impl fmt::Debug for RetryPolicy {
     }
 }
 
-impl<B, R> Policy<StoredRequest<B>, Response<R>, BoxError> for RetryPolicy
-where
-    B: Replay,
-    R: Body,
-{
-    type Future = Backoff<R>;
-
-    fn retry(
+/// The decisions about one call.
+impl RetryPolicy {
+    /// Returns the delay before a repeat, after the result of a send. `None` if the result is to be returned as it then
+    /// is.
+    pub(crate) fn after_send<B, R: Body>(
         &mut self,
-        stored: &mut StoredRequest<B>,
+        spare: &mut SpareRequest<B>,
         result: &mut Result<Response<R>, BoxError>,
     ) -> Option<Backoff<R>> {
-        let route = stored.route();
+        let route = spare.route();
         let (endpoint, class) = (route.endpoint, route.class);
         let unverifiable = route.is_unverifiable();
         let last = LastResult::read(class, result);
         // The answer may be untrue, and no list could show it.
         let believed = last.observation.ending != Ending::Throttled || !unverifiable;
-        match if believed { self.decide(class, &last, stored) } else { Decision::Return } {
+        match if believed { self.decide(class, &last, spare) } else { Decision::Return } {
             // ## Sent => Returned
             //
             // The result is final, or a layer further out decides.
@@ -248,11 +243,8 @@ where
                     Ok(response) if !self.earlier.is_empty() => {
                         response.extensions_mut().insert(self.trail(last));
                     }
-                    Err(error) if self.earlier.iter().any(|attempt| attempt.outcome.is_unknown()) => {
-                        let trail = self.trail(last);
-                        replace(error, |source| RetriesEnded::new(None, trail, source).into_error());
-                    }
-                    Ok(_) | Err(_) => {}
+                    Ok(_) => {}
+                    Err(error) => self.tell_doubt(last, error),
                 }
                 None
             }
@@ -285,14 +277,23 @@ where
                 attempt.delay = Some(after);
                 self.earlier.push(attempt);
                 let repeats = u32::try_from(self.earlier.len()).unwrap_or(u32::MAX);
-                stored.call_mut().set_repeats(repeats).put_at_head_of_lane();
+                spare.call_mut().set_repeats(repeats).put_at_head_of_lane();
                 let old = std::mem::replace(result, Err(Superseded.into())).ok().map(Response::into_body);
                 Some(Backoff::new(after, old))
             }
         }
     }
 
-    fn clone_request(&mut self, stored: &StoredRequest<B>) -> Option<StoredRequest<B>> {
-        stored.spare()
+    /// Ends the call with the error of a service that was not ready for a repeat.
+    pub(crate) fn not_ready(&mut self, error: &mut BoxError) {
+        self.tell_doubt(LastResult::of_error(error), error);
+    }
+
+    /// Adds to the last error what it does not say: that an earlier send is in doubt.
+    fn tell_doubt(&mut self, last: LastResult, error: &mut BoxError) {
+        if self.earlier.iter().any(|attempt| attempt.outcome.is_unknown()) {
+            let trail = self.trail(last);
+            replace(error, |source| RetriesEnded::new(None, trail, source).into_error());
+        }
     }
 }

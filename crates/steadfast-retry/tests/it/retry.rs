@@ -3,6 +3,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -13,7 +14,7 @@ use steadfast_call::{BoxError, Call, Failure, Outcome, Resend, ext};
 use steadfast_retry::{AttemptTrail, Jitter, RetriesEnded, RetryPolicy, Schedule, StopReason};
 use steadfast_spec::Endpoint;
 use tokio::time::{Instant, sleep};
-use tower::{Layer, ServiceExt, retry::budget::TpsBudget, service_fn};
+use tower::{Layer, Service, ServiceExt, retry::budget::TpsBudget, service_fn};
 
 use crate::support::{Reply, Script, Sent, Step, Steps, data, request, secs};
 
@@ -128,6 +129,44 @@ async fn a_cancel_that_was_lost_once_is_in_doubt_whatever_the_last_send_proves()
     // If every send is known, nothing is in doubt, and the error is unchanged.
     let script = Script::new([Reply::Status(429), Reply::Refused]);
     let error = call(exact(), &script, request(Endpoint::CancelOrder)).await.unwrap_err();
+    assert!(error.downcast_ref::<Failure>().is_some_and(Failure::is_refusal));
+}
+
+/// A service that closes after its first call.
+#[derive(Clone)]
+struct Closing(Script);
+
+impl Service<Request<Sent>> for Closing {
+    type Response = Response<Sent>;
+    type Error = BoxError;
+    type Future = <Script as Service<Request<Sent>>>::Future;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(if self.0.sends() == 0 { Ok(()) } else { Err(Failure::refused("closed").into()) })
+    }
+
+    fn call(&mut self, request: Request<Sent>) -> Self::Future {
+        self.0.call(request)
+    }
+}
+
+/// Regression: the error of the service was all that the caller heard, and it says that nothing was sent.
+#[tokio::test(start_paused = true)]
+async fn a_cancel_that_was_lost_is_in_doubt_also_if_no_service_is_ready_for_its_repeat() {
+    let call = async |first| {
+        let script = Script::new([first]);
+        let service = exact().layer().layer(Closing(script.clone()));
+        let error = service.oneshot(request(Endpoint::CancelOrder)).await.unwrap_err();
+        assert_eq!(script.sends(), 1);
+        error
+    };
+    let error = call(Reply::Lost).await;
+    assert!(Failure::outcome_of(&*error).is_unknown());
+    let ended = RetriesEnded::find(&*error).unwrap();
+    assert!(ended.trail().is_in_doubt());
+    assert_eq!((ended.trail().attempts().len(), ended.stopped()), (2, None));
+    // If every send is known, nothing is in doubt, and the error is unchanged.
+    let error = call(Reply::NeverLeft).await;
     assert!(error.downcast_ref::<Failure>().is_some_and(Failure::is_refusal));
 }
 
