@@ -143,7 +143,7 @@ where
         let error = ready!(this.poll_clock(cx));
         this.inner = None;
         this.open = None;
-        Poll::Ready(Some(Err(Failure::new(Fate::Answered, error).into())))
+        Poll::Ready(Some(Err(Failure::timed_out(Fate::Answered, error).into())))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -199,6 +199,8 @@ async fn a_long_list_may_take_longer_than_the_attempt_but_must_not_pause() {
     let failure = Failure::find(&*error).unwrap();
     assert_eq!(failure.fate(), Fate::Answered);
     assert!(std::error::Error::source(failure).unwrap().is::<BodyStalled>());
+    assert!(failure.is_timeout(), "as a head that does not come");
+    assert!(failure.outcome().is_unknown());
 }
 
 #[tokio::test(start_paused = true)]
