@@ -49,6 +49,16 @@ impl OrderChange {
     pub fn from_fields<'a>(
         fields: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<(String, Self), InvalidOrder> {
+        let (order_id, change) = Self::read(fields)?;
+        let order_id = order_id.ok_or_else(|| InvalidOrder::new("orderId", InvalidOrderReason::Missing))?;
+        change.check(&order_id)?;
+        Ok((order_id, change))
+    }
+
+    /// Reads the fields of a change, unchecked, and the id of its order if it is among them.
+    pub(crate) fn read<'a>(
+        fields: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<(Option<String>, Self), InvalidOrder> {
         let (mut order_id, mut change, mut seen) = (None, Self::new(), Vec::new());
         for (name, value) in fields {
             if seen.contains(&name) {
@@ -71,8 +81,6 @@ impl OrderChange {
                 other => change.extra(other.to_owned(), value),
             };
         }
-        let order_id = order_id.ok_or_else(|| InvalidOrder::new("orderId", InvalidOrderReason::Missing))?;
-        change.check(&order_id)?;
         Ok((order_id, change))
     }
 

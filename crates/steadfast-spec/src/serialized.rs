@@ -13,8 +13,8 @@ use serde::{
 };
 
 use crate::{
-    BaseUrl, Code, LegType, OrderChange, OrderRequest, OrderStatus, OrderType, Product, Scope, Side, SymId,
-    Validity, Zone, parse_decimal,
+    BaseUrl, Code, InvalidOrder, InvalidOrderReason, LegType, OrderChange, OrderRequest, OrderStatus,
+    OrderType, Product, Scope, Side, SymId, Validity, Zone, parse_decimal,
 };
 
 macro_rules! as_text {
@@ -114,20 +114,15 @@ impl Serialize for OrderChange {
 }
 
 impl<'de> Deserialize<'de> for OrderChange {
-    /// Reads the fields that are to be changed, as texts or whole numbers.
+    /// Reads the fields that are to be changed, as texts or whole numbers. A field given twice is an error, and an empty
+    /// text counts as absent, as in [`from_fields`](OrderChange::from_fields).
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut change = Self::new();
-        for (name, value) in deserializer.deserialize_map(Fields)? {
-            change = match &*name {
-                "qty" => change.qty(value),
-                "limitPrice" => change.limit_price(value),
-                "trigPrice" => change.trig_price(value),
-                "type" => change.order_type(value.parse().map_err(D::Error::custom)?),
-                "validity" => change.validity(value.parse().map_err(D::Error::custom)?),
-                _ => change.extra(name, value),
-            };
+        let fields = deserializer.deserialize_map(Fields)?;
+        let fields = fields.iter().map(|(name, value)| (&**name, &**value));
+        match Self::read(fields).map_err(D::Error::custom)? {
+            (None, change) => Ok(change),
+            (Some(_), _) => Err(D::Error::custom(InvalidOrder::new("orderId", InvalidOrderReason::OwnField))),
         }
-        Ok(change)
     }
 }
 
@@ -213,6 +208,18 @@ mod tests {
         assert_eq!(serde_json::to_string(&change).unwrap(), text);
         let bad: OrderChange = serde_json::from_str(r#"{"limitPrice":"much"}"#).unwrap();
         assert_eq!(bad.check("1").unwrap_err().field(), "limitPrice");
+    }
+
+    /// Regression: the last of two counted.
+    #[test]
+    fn a_change_with_a_field_twice_is_refused_as_an_order_is() {
+        for text in [r#"{"qty":"5","qty":"50"}"#, r#"{"qty":"","qty":"5"}"#, r#"{"orderId":"1","qty":"5"}"#] {
+            let error = serde_json::from_str::<OrderChange>(text).unwrap_err();
+            let field = if text.contains("orderId") { "orderId" } else { "qty" };
+            assert!(error.to_string().contains(field), "{error}");
+        }
+        let change: OrderChange = serde_json::from_str(r#"{"qty":"5","limitPrice":""}"#).unwrap();
+        assert_eq!(change, OrderChange::new().qty(5), "an empty text counts as absent, as in a form");
     }
 
     #[test]
