@@ -214,16 +214,16 @@ impl Future for Carried {
 
 /// Returns an answer with those of its facts that the limiter reads.
 fn carried(answer: reqwest::Response) -> http::Response<reqwest::Response> {
-    let status = answer.status();
-    let mut carried = http::Response::new(answer);
-    *carried.status_mut() = status;
-    if status == StatusCode::TOO_MANY_REQUESTS {
+    let mut facts = http::Response::new(());
+    *facts.status_mut() = answer.status();
+    if answer.status() == StatusCode::TOO_MANY_REQUESTS {
         for name in [RETRY_AFTER, DATE] {
-            let values: Vec<_> = carried.body().headers().get_all(&name).iter().cloned().collect();
-            carried.headers_mut().extend(values.into_iter().map(|value| (Some(name.clone()), value)));
+            for value in answer.headers().get_all(&name) {
+                facts.headers_mut().append(name.clone(), value.clone());
+            }
         }
     }
-    carried
+    facts.map(|()| answer)
 }
 
 /// Returns the failure of a request to `url`.

@@ -137,6 +137,10 @@ impl Permit {
         if let Some(slot) = self.shared_slot.take() {
             slot.settle();
         }
+        if matches!(answer, Answer::TooManyRequests { .. }) && self.owner.is_some() {
+            // If the call was presumed counted, it counts once more. Otherwise its zones would not hear of the 429.
+            self.watch(Waker::noop());
+        }
         let Some(grant) = self.take() else { return };
         let watched = watched.filter(|_| matches!(answer, Answer::TooManyRequests { .. }));
         let mismatched = self.shared.with(|core, now| {

@@ -300,6 +300,27 @@ async fn l04_what_leaves_after_its_slots_were_given_on_is_counted_once_more() {
     idle.await.unwrap();
 }
 
+/// Regression: the zone heard nothing of it, and the waiters went on into further 429s.
+#[tokio::test(start_paused = true)]
+async fn l04_a_429_to_a_call_that_was_left_stops_the_zone() {
+    let limiter = ZoneLimiter::builder().zone(per_second(ORDER, 1)).build().unwrap();
+    let transport = service_fn(|_: Request<()>| async {
+        sleep(Duration::from_millis(20)).await;
+        let refused = Response::builder().status(429).header("retry-after", "30");
+        Ok::<_, BoxError>(refused.body(()).unwrap())
+    });
+    let service = ServiceBuilder::new().layer(limiter.layer()).service(transport);
+    let mut left = spawn(service.oneshot(request("/api/oms/place-order", Lane::Trading)));
+    assert!(left.poll().is_pending());
+    let keys = limiter.keys("example.com", &Account::default());
+    let next = timeout(60 * SECOND, limiter.acquire(&[ORDER], keys, Lane::Trading)).await;
+    answer(next.expect("held up for a minute").unwrap());
+    assert_eq!(limiter.snapshot().zones[0].in_flight, 0, "the call is presumed counted");
+    assert!(left.poll().is_ready());
+    let zone = limiter.snapshot().zones.remove(0);
+    assert_eq!((zone.paused_for, zone.in_flight), (Some(30 * SECOND), 0));
+}
+
 /// Regression: it was refused like a new request, because those behind it filled the queue or its time.
 #[tokio::test(start_paused = true)]
 async fn an_absent_future_that_comes_back_is_no_newcomer() {

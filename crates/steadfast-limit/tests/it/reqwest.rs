@@ -58,6 +58,20 @@ async fn a_429_stops_the_zone_for_as_long_as_it_says() {
     assert!(paused > Duration::from_secs(6), "{paused:?}");
 }
 
+/// Regression: the last one counted.
+#[tokio::test]
+async fn of_several_times_to_wait_the_longest_counts() {
+    for (first, second) in [(7, 1), (1, 7)] {
+        let limiter = limiter(2);
+        let head = format!(
+            "HTTP/1.1 429 Too Many\r\nRetry-After: {first}\r\nRetry-After: {second}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        );
+        assert_eq!(ask(&limiter, answering(head.leak()).await).await.unwrap().status(), 429);
+        let paused = limiter.snapshot().zones[0].paused_for.unwrap();
+        assert!(paused > Duration::from_secs(6), "{first}, {second}: {paused:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_connection_that_was_refused_costs_nothing_and_a_lost_answer_does() {
     let limiter = limiter(2);
