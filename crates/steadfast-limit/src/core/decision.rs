@@ -119,7 +119,7 @@ impl Grant {
         self.lane
     }
 
-    /// True if a 429 is no surprise: requests without an answer would have held back a lower lane.
+    /// True if a 429 is no surprise: requests without an answer would have held it back in a lower lane.
     pub(crate) fn is_lenient(&self) -> bool {
         self.is_lenient
     }

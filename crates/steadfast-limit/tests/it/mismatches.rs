@@ -6,7 +6,7 @@ use steadfast_limit::{
     Decision, Event, Lane, MINUTE, Profile, Quota, SECOND, Scope, TrustStep, Zone, ZoneLimiter,
 };
 
-use crate::drive::{Core, HELD_SECOND, S, general, granted, per_second};
+use crate::drive::{Core, HELD_SECOND, MS, S, general, granted, per_second};
 
 const GENERAL: Zone = Zone::GENERAL;
 
@@ -79,27 +79,49 @@ fn an_adaptive_zone_learns_from_429s_and_recovers() {
     core.spend(GENERAL, Lane::Normal, 10);
 }
 
-/// If patience admits a cancel at a hanging gateway, its 429 is expected, from the first such instant on.
+/// If only patience admits a cancel at a hanging gateway, its 429 is expected.
 #[test]
 fn a_429_is_no_surprise_once_patience_has_passed_over_a_request_on_its_way() {
     let patience = 3 * S + HELD_SECOND;
-    for (lane, waited, surprises) in [
-        (Lane::Critical, patience - 1, true),
-        (Lane::Critical, patience, false),
-        (Lane::Verification, patience, false),
-        (Lane::Trading, patience, true),
+    for (limit, lane, surprises) in [
+        (1, Lane::Critical, false),
+        (1, Lane::Verification, false),
+        // The second slot was free for any lane.
+        (2, Lane::Critical, true),
+        (2, Lane::Trading, true),
     ] {
-        let mut core = Core::of(per_second(GENERAL, 2));
+        let mut core = Core::of(per_second(GENERAL, limit));
         let _hangs = core.granted(GENERAL, Lane::Trading);
         // The penalty keeps the grant off the fast path.
         let (zone, key) = core.zone(GENERAL);
         core.limiter.assume_spent(zone, key, core.now).unwrap();
-        core.now += waited;
+        core.now += patience;
         let grant = core.granted(GENERAL, lane);
         core.answer_429(grant);
         let events = core.limiter.take_events();
         let told = matches!(events[0], Event::ModelMismatch { .. });
-        assert_eq!(told, surprises, "{lane} after {waited} ns: {events:?}");
+        assert_eq!(told, surprises, "{lane}, a limit of {limit}: {events:?}");
+    }
+}
+
+/// Regression: one lost request silenced what cancels and verifications learn, for minutes.
+#[test]
+fn a_429_of_a_cancel_is_a_surprise_if_the_lost_requests_would_not_have_held_back_an_order() {
+    for (lost, surprises) in [(1, true), (8, true), (9, false)] {
+        for lane in [Lane::Critical, Lane::Verification] {
+            let mut core = Core::of(per_second(GENERAL, 10));
+            let sent = core.now;
+            let grants: Vec<_> = (0..lost).map(|_| core.granted(GENERAL, Lane::Trading)).collect();
+            core.now += MS;
+            grants.into_iter().for_each(|grant| core.lose(grant, sent, steadfast_limit::Loss::GivenUp));
+            core.now += 2 * S;
+            core.spend(GENERAL, lane, 1);
+            let grant = core.granted(GENERAL, lane);
+            core.answer_429(grant);
+            let events = core.limiter.take_events();
+            let told = matches!(events[0], Event::ModelMismatch { .. });
+            assert_eq!(told, surprises, "{lost} lost, {lane}: {events:?}");
+        }
     }
 }
 

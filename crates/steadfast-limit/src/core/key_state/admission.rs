@@ -63,14 +63,8 @@ impl KeyState {
         now: Nanos,
         scratch: &mut Vec<Nanos>,
     ) -> Option<Nanos> {
-        let mut windows = |unanswered: Unanswered<'_>| {
-            let stamps = Stamps::new(&self.log, rules.unit, &unanswered.stamps);
-            rules.bounds.iter().enumerate().try_fold(0, |opens: Nanos, (place, bound)| {
-                let (counting, allowed) = self.counted(rules, place, lane, mode);
-                bound_opens(bound, counting, stamps, allowed, unanswered.busy, now, scratch)
-                    .map(|at| opens.max(at))
-            })
-        };
+        let mut windows =
+            |unanswered: Unanswered<'_>| self.windows_open(rules, lane, mode, &unanswered, now, scratch);
         let lost = |busy| Unanswered { stamps: self.lost_for(lane, strict).into(), busy };
         match mode {
             Mode::Alone => {
@@ -95,6 +89,24 @@ impl KeyState {
                 Some(opens.max(spread).max(paused).max(self.held_back(lane)))
             }
         }
+    }
+
+    /// Returns when all windows have room for a request of `lane`, with those without an answer held as `unanswered`.
+    fn windows_open(
+        &self,
+        rules: &Rules,
+        lane: Lane,
+        mode: Mode,
+        unanswered: &Unanswered<'_>,
+        now: Nanos,
+        scratch: &mut Vec<Nanos>,
+    ) -> Option<Nanos> {
+        let stamps = Stamps::new(&self.log, rules.unit, &unanswered.stamps);
+        rules.bounds.iter().enumerate().try_fold(0, |opens: Nanos, (place, bound)| {
+            let (counting, allowed) = self.counted(rules, place, lane, mode);
+            bound_opens(bound, counting, stamps, allowed, unanswered.busy, now, scratch)
+                .map(|at| opens.max(at))
+        })
     }
 
     /// True if the log admits a request of `lane` at `now` and an interpolating gateway might refuse it. Such a
@@ -145,13 +157,24 @@ impl KeyState {
         windows.fold(now, Nanos::max).max(paused).max(self.held_back(lane))
     }
 
-    /// True if a 429 for a request of `lane` granted at `now` would say nothing of the others.
-    pub(crate) fn is_lenient(&self, rules: &Rules, lane: Lane, strict: bool, now: Nanos) -> bool {
-        // Requests without an answer hold back the lower lanes longer than this one.
-        let shortest = rules.bounds.first().map_or(0, |bound| bound.period);
-        let overdue = |granted: &Nanos| granted + Self::PATIENCE + shortest <= now;
-        is_exempt(lane, strict)
-            && (!self.lost.is_empty() || self.in_flight.granted().first().is_some_and(overdue))
+    /// True if a 429 for a request of `lane` that is granted at `now` would say nothing of the others: it passes requests
+    /// without an answer that would hold it back in a lower lane.
+    pub(crate) fn is_lenient(
+        &self,
+        rules: &Rules,
+        lane: Lane,
+        strict: bool,
+        now: Nanos,
+        scratch: &mut Vec<Nanos>,
+    ) -> bool {
+        if !is_exempt(lane, strict) || self.lost.is_empty() && self.in_flight.is_empty() {
+            return false;
+        }
+        let (all, mode) = (self.unanswered(lane, true, Nanos::MAX), Mode::Next { ahead: 0 });
+        let spread = self.spread_opens(rules, lane, &all, (self.in_flight.granted(), 0), now);
+        let windows = self.windows_open(rules, lane, mode, &all, now, scratch);
+        let is_later = |opens: Option<Nanos>| opens.is_none_or(|opens| opens > now);
+        is_later(spread) || is_later(windows)
     }
 
     /// Returns how the window at `place` is counted for the answer to `mode`, and how much `lane` may fill of it: of

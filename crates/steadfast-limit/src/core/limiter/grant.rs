@@ -70,11 +70,11 @@ impl Limiter {
         for (place, id) in keys.iter().enumerate() {
             let (state, rules) = self.keys.get_mut(id);
             let is_optimistic = state.is_optimistic(rules, lane, strict, now, &mut self.scratch);
-            let share = state.grant(rules, lane, is_optimistic, now);
-            grant.share_in(place, share);
-            if state.is_lenient(rules, lane, strict, now) {
+            if state.is_lenient(rules, lane, strict, now, &mut self.scratch) {
                 grant.make_lenient();
             }
+            let share = state.grant(rules, lane, is_optimistic, now);
+            grant.share_in(place, share);
         }
         grant
     }
