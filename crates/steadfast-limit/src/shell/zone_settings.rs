@@ -66,7 +66,10 @@ impl WindowSettings {
         let sustained = match profile {
             Profile::WindowLog | Profile::Adaptive { .. } => bound.limit,
             // One slot is lost to the phase of the gateway's window, which is not known.
-            Profile::Universal | Profile::Paced { .. } => (bound.limit - 1).max(1),
+            Profile::Universal => (bound.limit - 1).max(1),
+            // The slots of a burst are kept free. All but one of them can be used every two periods, because the bucket
+            // looks back no further.
+            Profile::Paced { burst } => (bound.limit - burst.get() / 2 - 1).max(1),
         };
         Self { limit: bound.limit, period, ceilings: bound.ceilings, sustained }
     }
