@@ -9,7 +9,6 @@
 mod absent;
 mod adaptive;
 mod admission;
-mod bench;
 mod cancels;
 mod cold_start;
 mod drive;
