@@ -35,7 +35,7 @@ pub(super) struct Connections<B: Send + 'static> {
 
 struct State<B> {
     pool: Pool<Connection<B>, Waiter<B>>,
-    /// True while a task watches over unused connections.
+    /// True while a task watches over the connections.
     is_watched: bool,
 }
 
@@ -95,7 +95,7 @@ impl<B: Send + 'static> Connections<B> {
             drop(state);
             let watch = Watch(Arc::downgrade(self));
             if Handle::try_current().is_ok() {
-                tokio::spawn(watch.until_none_is_unused());
+                tokio::spawn(watch.until_none_is_open());
             }
         }
     }
@@ -180,11 +180,12 @@ impl<B: Send + 'static> Drop for Slot<B> {
     }
 }
 
-/// Marks that a task closes connections that are unused for too long.
+/// Marks that a task closes connections that are unused for too long. It stays while any is open: another task for each
+/// exchange would cost more than the exchange's place in the pool.
 struct Watch<B: Send + 'static>(Weak<Connections<B>>);
 
 impl<B: Send + 'static> Watch<B> {
-    async fn until_none_is_unused(mut self) {
+    async fn until_none_is_open(mut self) {
         while let Some(next) = self.expire() {
             sleep_until(next).await;
         }
@@ -198,7 +199,7 @@ impl<B: Send + 'static> Watch<B> {
         if next.is_none() {
             // ## Watched => Unwatched
             //
-            // Under the same lock, so that the next unused connection starts another task.
+            // Under the same lock, so that the next connection that is given back starts another task.
             state.is_watched = false;
             self.0 = Weak::new();
         }

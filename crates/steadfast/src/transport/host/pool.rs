@@ -129,14 +129,16 @@ impl<C, W> Pool<C, W> {
         needs
     }
 
-    /// Removes connections that have been unused for too long. Returns when the next one will have been.
+    /// Removes connections that have been unused for too long. Returns when to look again, while any is open.
     pub(super) fn expire(&mut self, now: Instant) -> (Vec<C>, Option<Instant>) {
         let is_old = |since: Instant| now.saturating_duration_since(since) >= self.limits.idle;
         let mut old = Vec::new();
         while let Some((connection, _)) = self.idle.pop_front_if(|(_, since)| is_old(*since)) {
             old.push(connection);
         }
-        (old, self.idle.front().and_then(|(_, since)| since.checked_add(self.limits.idle)))
+        // One that is in use now may be unused from now on.
+        let oldest = self.idle.front().map(|(_, since)| *since).or((self.open > 0).then_some(now));
+        (old, oldest.and_then(|since| since.checked_add(self.limits.idle)))
     }
 }
 
