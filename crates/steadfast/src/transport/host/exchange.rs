@@ -1,13 +1,14 @@
 use std::{
     future::{Future, poll_fn},
+    mem,
     sync::Arc,
 };
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode, header};
+use http::{Extensions, Request, Response, StatusCode, header};
 use http_body::Body as _;
 use hyper::body::Incoming;
-use steadfast_call::{BoxError, Failure, Fate, ext, ext::Connection as _};
+use steadfast_call::{BoxError, Call, Failure, Fate, ext, ext::Connection as _};
 
 use super::{
     body::{HostBody, MoreThanAnswered},
@@ -89,6 +90,7 @@ where
 {
     let stamp = shared.clone().filter(|_| !request.body().is_end_stream());
     let mut send = OpenSend { stamp, link: None };
+    let emptied = emptied(request.extensions_mut());
     // A block rather than a function, which would hold the request twice.
     async move {
         loop {
@@ -103,7 +105,10 @@ where
             }
             send.link = Some(connection.link.clone());
             let mut error = match connection.sender.try_send_request(request).await {
-                Ok(response) => {
+                Ok(mut response) => {
+                    if response.extensions().is_empty() {
+                        *response.extensions_mut() = emptied;
+                    }
                     let may_follow = send.examine(&response)?;
                     let is_whole = response.body().is_end_stream();
                     if is_whole && !poll_fn(|cx| lease.poll_finish(may_follow, cx)).await {
@@ -127,10 +132,39 @@ where
     }
 }
 
+/// Takes the request's map of extensions for the answer, which saves it a map of its own, unless the caller has something
+/// in it. The transport has read the facts of the call.
+fn emptied(extensions: &mut Extensions) -> Extensions {
+    let holds_more = extensions.len() > 1;
+    if holds_more || extensions.remove::<Call>().is_none() {
+        return Extensions::new();
+    }
+    mem::take(extensions)
+}
+
 /// Returns true if only the end of the connection shows the end of the answer.
 fn ends_with_connection(response: &Response<Incoming>) -> bool {
     let headers = response.headers();
     !response.body().is_end_stream()
         && !headers.contains_key(header::CONTENT_LENGTH)
         && !headers.contains_key(header::TRANSFER_ENCODING)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_gets_the_requests_map_only_without_its_content() {
+        let mut facts = Extensions::new();
+        Call::of_mut(&mut facts).set_repeats(1);
+        assert!(emptied(&mut facts).is_empty() && facts.is_empty());
+
+        let mut own = Extensions::new();
+        own.insert("the caller's own");
+        assert!(emptied(&mut own).is_empty());
+        Call::of_mut(&mut own).set_repeats(1);
+        assert!(emptied(&mut own).is_empty());
+        assert_eq!((own.len(), Call::of(&own).repeats()), (2, 1), "hyper may know what to do with it");
+    }
 }
