@@ -58,19 +58,21 @@ impl OrderRequest {
             if value.is_empty() {
                 continue;
             }
-            builder = match name {
-                "symId" => builder.sym_id(
-                    value.parse().map_err(|_| InvalidOrder::new("symId", InvalidOrderReason::Missing))?,
-                ),
-                "qty" => builder.qty(value),
-                "side" => builder.side(code("side", value)?),
-                "type" => builder.order_type(code("type", value)?),
-                "product" => builder.product(code("product", value)?),
-                "validity" => builder.validity(code("validity", value)?),
-                "limitPrice" => builder.limit_price(value),
-                "trigPrice" => builder.trig_price(value),
-                other => builder.extra(other.to_owned(), value),
-            };
+            match name {
+                "symId" => {
+                    let sym_id = value.parse();
+                    let missing = |_| InvalidOrder::new("symId", InvalidOrderReason::Missing);
+                    builder.sym_id = Some(sym_id.map_err(missing)?);
+                }
+                "qty" => builder.qty = builder.exact("qty", value),
+                "side" => builder.side = Some(code("side", value)?),
+                "type" => builder.order_type = Some(code("type", value)?),
+                "product" => builder.product = Some(code("product", value)?),
+                "validity" => builder.validity = Some(code("validity", value)?),
+                "limitPrice" => builder.limit_price = builder.exact("limitPrice", value),
+                "trigPrice" => builder.trig_price = builder.exact("trigPrice", value),
+                other => builder.extra.push((other.to_owned().into(), value.to_owned())),
+            }
         }
         builder.build()
     }
