@@ -16,6 +16,7 @@ use steadfast::{BrokenBody, spec::msg};
 use crate::{
     dashboard::Stream,
     front::{Admitted, Refusal},
+    mask::{Mask, Masked},
     orders::Delivery,
     screen::Talk,
 };
@@ -41,14 +42,23 @@ const LEFT_OUT: [&str; 14] = [
 
 /// The body of an answer.
 pub(crate) enum AnswerBody {
-    Own { body: Full<Bytes>, then: Option<(Arc<Talk<Admitted>>, Delivery)> },
-    Service(steadfast::Body),
+    Own { body: Masked<Full<Bytes>>, then: Option<(Arc<Talk<Admitted>>, Delivery)> },
+    Service(Masked<steadfast::Body>),
     Events(Box<Stream>),
 }
 
 impl AnswerBody {
     pub(crate) fn own(text: impl Into<Bytes>) -> Self {
-        Self::Own { body: Full::new(text.into()), then: None }
+        Self::Own { body: Masked::of(Full::new(text.into())), then: None }
+    }
+
+    /// Returns the same body without the secrets of `mask`.
+    pub(crate) fn by(self, mask: Arc<Mask>) -> Self {
+        match self {
+            Self::Own { body, then } => Self::Own { body: body.by(mask), then },
+            Self::Service(body) => Self::Service(body.by(mask)),
+            Self::Events(stream) => Self::Events(stream),
+        }
     }
 }
 
@@ -62,9 +72,11 @@ impl Body for AnswerBody {
     ) -> Poll<Option<Result<Frame<Bytes>, BrokenBody>>> {
         match self.get_mut() {
             Self::Own { body, then } => {
-                let frame = Pin::new(body).poll_frame(cx).map_err(|never| match never {});
-                // The next flush carries it to the caller.
-                if let Some((talk, delivery)) = then.take() {
+                let frame = Pin::new(&mut *body).poll_frame(cx).map_err(|never| match never {});
+                // The next flush carries its end to the caller.
+                if body.is_end_stream()
+                    && let Some((talk, delivery)) = then.take()
+                {
                     talk.deliver(delivery);
                 }
                 frame

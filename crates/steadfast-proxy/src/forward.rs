@@ -22,6 +22,7 @@ use crate::{
     away::Away,
     dashboard::{Dashboard, OrderEnd, Sources, WatchedOrder},
     front::{Admitted, Scope},
+    mask::{Masked, Masks},
     orders::{Conflict, Entry, Orders, UNHEARD, found},
     screen::Talk,
 };
@@ -41,6 +42,7 @@ pub(crate) struct Forward {
     pub(crate) base: BaseUrl,
     pub(crate) orders: Arc<Orders>,
     pub(crate) dashboard: Arc<Dashboard>,
+    masks: Masks,
     /// Apart from the others, so that no poll keeps an order out.
     reads: Semaphore,
     others: Semaphore,
@@ -63,17 +65,25 @@ impl Forward {
         let sources = Sources { client: client.clone(), orders: orders.clone(), running };
         let dashboard = Arc::new(Dashboard::new(&base, sources));
         let [reads, others] = [AT_ONCE; 2].map(Semaphore::new);
+        let masks = Masks::new(client.tokens().clone());
         let (began, away) = (Instant::now(), Mutex::default());
-        Self { client, base, orders, dashboard, reads, others, began, away }
+        Self { client, base, orders, dashboard, masks, reads, others, began, away }
     }
 
-    /// Passes a request on, and returns the answer for its caller.
+    /// Passes a request on, and returns the answer for its caller, without the account's credentials.
     pub(crate) async fn answer(
         &self,
         admitted: Admitted,
         body: Bytes,
         talk: Arc<Talk<Admitted>>,
     ) -> Response<AnswerBody> {
+        let mut answer = self.pass(admitted, body, talk).await;
+        let mask = self.masks.now();
+        mask.hide_in(answer.headers_mut());
+        answer.map(|body| body.by(mask))
+    }
+
+    async fn pass(&self, admitted: Admitted, body: Bytes, talk: Arc<Talk<Admitted>>) -> Response<AnswerBody> {
         let is_cancel = admitted.method == Method::DELETE;
         let reads = Scope::needed(admitted.endpoint, &admitted.method) == Scope::Read;
         if reads && self.away.lock().spares(Instant::now()) {
@@ -127,7 +137,7 @@ impl Forward {
                     return Own::in_doubt("request may have been executed").into_response();
                 }
                 clean(answer.headers_mut());
-                answer.map(AnswerBody::Service)
+                answer.map(|body| AnswerBody::Service(Masked::of(body)))
             }
             Err(error) => of_error(&error, moves_money).into_response(),
         }
@@ -222,7 +232,7 @@ impl Forward {
         let body = body.unwrap_or_default();
         clean(&mut parts.headers);
         let then = delivery.map(|delivery| (talk, delivery));
-        Response::from_parts(parts, AnswerBody::Own { body: Full::new(body), then })
+        Response::from_parts(parts, AnswerBody::Own { body: Masked::of(Full::new(body)), then })
     }
 
     /// Enters an order. While the answer to an equal one is on its way, it waits for the moment in which it is known

@@ -79,6 +79,7 @@ mod forward;
 pub mod front;
 mod listener;
 mod login;
+mod mask;
 mod orders;
 mod screen;
 mod server;

@@ -4,6 +4,7 @@
 
 mod admin;
 mod dashboard;
+mod echo;
 mod heard;
 mod local;
 mod orders;

@@ -1,0 +1,249 @@
+//! Keeps the service's credentials out of answers.
+//!
+//! A caller knows a local token alone, and may only be allowed to read. A service that quotes a request's API key or access token
+//! would give it all that the account can do.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, HeaderValue};
+use http_body::{Body, Frame, SizeHint};
+use memchr::memmem::Finder;
+use parking_lot::Mutex;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use secrecy::{ExposeSecret, SecretString};
+use steadfast::auth::{Token, TokenSource};
+
+/// A shorter text occurs everywhere by chance, and a masked price is worse.
+const SHORTEST: usize = 6;
+
+/// What is escaped in a query.
+const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The texts that no answer may show, replaced by as many asterisks, so that lengths stay right.
+#[derive(Default)]
+pub(crate) struct Mask(Vec<Finder<'static>>);
+
+impl Mask {
+    pub(crate) fn of(secrets: &[SecretString]) -> Self {
+        let texts = secrets.iter().map(ExposeSecret::expose_secret).filter(|text| text.len() >= SHORTEST);
+        // As it is, as JSON may write a slash, and as in a query.
+        let mut spelled: Vec<Vec<u8>> = texts
+            .flat_map(|text| {
+                [text.to_owned(), text.replace('/', "\\/"), utf8_percent_encode(text, QUERY).to_string()]
+            })
+            .map(String::into_bytes)
+            .collect();
+        spelled.sort_unstable();
+        spelled.dedup();
+        Self(spelled.iter().map(|text| Finder::new(text).into_owned()).collect())
+    }
+
+    fn is_shown(&self, text: &[u8]) -> bool {
+        self.0.iter().any(|secret| secret.find(text).is_some())
+    }
+
+    fn hide(&self, text: &mut [u8]) {
+        for secret in &self.0 {
+            let mut from = 0;
+            while let Some(at) = secret.find(&text[from..]) {
+                let end = from + at + secret.needle().len();
+                text[from + at..end].fill(b'*');
+                from = end;
+            }
+        }
+    }
+
+    /// Returns the length of the longest end of a text with which a secret may begin.
+    fn begun(&self, text: &[u8]) -> usize {
+        let begun = |secret: &Finder<'_>| {
+            let longest = (secret.needle().len() - 1).min(text.len());
+            (1..=longest).rev().find(|&length| secret.needle().starts_with(&text[text.len() - length..]))
+        };
+        self.0.iter().filter_map(begun).max().unwrap_or(0)
+    }
+
+    /// Hides secrets in the values of headers.
+    pub(crate) fn hide_in(&self, headers: &mut HeaderMap) {
+        for value in headers.values_mut().filter(|value| self.is_shown(value.as_bytes())) {
+            let mut text = value.as_bytes().to_vec();
+            self.hide(&mut text);
+            *value = HeaderValue::from_bytes(&text).unwrap_or(HeaderValue::from_static("*"));
+        }
+    }
+}
+
+/// The mask of an account whose token changes.
+pub(crate) struct Masks {
+    source: TokenSource,
+    state: Mutex<State>,
+}
+
+struct State {
+    token: Option<Arc<Token>>,
+    /// The key and the token at the last look.
+    secrets: Vec<SecretString>,
+    mask: Arc<Mask>,
+}
+
+impl Masks {
+    pub(crate) fn new(source: TokenSource) -> Self {
+        let (token, secrets) = (source.token(), source.secrets());
+        let mask = Arc::new(Mask::of(&secrets));
+        Self { source, state: Mutex::new(State { token, secrets, mask }) }
+    }
+
+    /// Returns the mask for an answer that is here: of the token now, and of the one before, with which it was asked for if
+    /// the token was renewed meanwhile.
+    pub(crate) fn now(&self) -> Arc<Mask> {
+        let mut state = self.state.lock();
+        let token = self.source.token();
+        let is_known = match (&token, &state.token) {
+            (Some(now), Some(known)) => Arc::ptr_eq(now, known),
+            (now, known) => now.is_none() && known.is_none(),
+        };
+        if !is_known {
+            let now = self.source.secrets();
+            let before = std::mem::replace(&mut state.secrets, now.clone());
+            (state.token, state.mask) = (token, Arc::new(Mask::of(&[now, before].concat())));
+        }
+        state.mask.clone()
+    }
+}
+
+/// A body without secrets. It holds back no more than what may be the beginning of one.
+pub(crate) struct Masked<B> {
+    body: B,
+    mask: Arc<Mask>,
+    held: BytesMut,
+}
+
+impl<B> Masked<B> {
+    /// Returns a body that hides nothing yet.
+    pub(crate) fn of(body: B) -> Self {
+        Self { body, mask: Arc::default(), held: BytesMut::new() }
+    }
+
+    /// Returns the same body without the secrets of `mask`.
+    pub(crate) fn by(self, mask: Arc<Mask>) -> Self {
+        Self { mask, ..self }
+    }
+
+    /// Takes a part of the body in, and returns what may go out.
+    fn pass(&mut self, data: Bytes) -> Bytes {
+        if self.held.is_empty() && !self.mask.is_shown(&data) && self.mask.begun(&data) == 0 {
+            return data;
+        }
+        self.held.extend_from_slice(&data);
+        self.mask.hide(&mut self.held);
+        let begun = self.mask.begun(&self.held);
+        self.held.split_to(self.held.len() - begun).freeze()
+    }
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Body for Masked<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let this = self.get_mut();
+        loop {
+            match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
+                Some(Ok(frame)) => {
+                    // Trailers are the connection's between sidecar and service.
+                    let Ok(data) = frame.into_data() else { continue };
+                    let out = this.pass(data);
+                    if !out.is_empty() {
+                        return Poll::Ready(Some(Ok(Frame::data(out))));
+                    }
+                }
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None if this.held.is_empty() => return Poll::Ready(None),
+                None => return Poll::Ready(Some(Ok(Frame::data(this.held.split().freeze())))),
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.held.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let (body, held) = (self.body.size_hint(), self.held.len() as u64);
+        let mut hint = SizeHint::new();
+        hint.set_lower(body.lower() + held);
+        if let Some(upper) = body.upper() {
+            hint.set_upper(upper + held);
+        }
+        hint
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::{BodyExt, Full};
+
+    use super::*;
+
+    fn mask() -> Arc<Mask> {
+        Arc::new(Mask::of(&["abcabd".into(), "to/ken-42".into(), "short".into()]))
+    }
+
+    /// Returns what goes out of a body of these parts, part by part.
+    fn passed(parts: &[&str]) -> Vec<String> {
+        let mut masked = Masked::of(()).by(mask());
+        let mut out: Vec<_> =
+            parts.iter().map(|part| masked.pass(Bytes::copy_from_slice(part.as_bytes()))).collect();
+        out.push(masked.held.split().freeze());
+        out.iter().map(|part| String::from_utf8(part.to_vec()).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_secret_is_hidden_however_it_is_split_and_written() {
+        let text = "x abcabd abcabcabd to/ken-42 to\\/ken-42 to%2Fken-42 short abcab";
+        let hidden = "x ****** abc****** ********* ********** *********** short abcab";
+        assert_eq!(passed(&[text]).concat(), hidden);
+        for first in 0..text.len() {
+            for second in first..text.len() {
+                let parts = [&text[..first], &text[first..second], &text[second..]];
+                assert_eq!(passed(&parts).concat(), hidden, "{parts:?}");
+            }
+        }
+        let letters: Vec<_> = text.split("").collect();
+        assert_eq!(passed(&letters).concat(), hidden);
+    }
+
+    #[test]
+    fn nothing_is_held_back_but_what_may_begin_a_secret() {
+        assert_eq!(passed(&["a line", " of ab", "c"]), ["a line", " of ", "", "abc"]);
+    }
+
+    #[tokio::test]
+    async fn a_body_has_the_length_that_it_told() {
+        let mut body = Masked::of(Full::new(Bytes::from("12abcabd34to/"))).by(mask());
+        assert_eq!(body.size_hint().exact(), Some(13));
+        let frame = body.frame().await.unwrap().unwrap();
+        assert_eq!(frame.into_data().unwrap(), "12******34");
+        assert_eq!((body.size_hint().exact(), body.is_end_stream()), (Some(3), false));
+        let frame = body.frame().await.unwrap().unwrap();
+        assert_eq!(frame.into_data().unwrap(), "to/");
+        assert!(body.is_end_stream() && body.frame().await.is_none());
+    }
+
+    #[test]
+    fn a_header_shows_no_secret() {
+        let mut headers = HeaderMap::new();
+        headers.insert("x-echo", HeaderValue::from_static("Bearer abcabd:to/ken-42"));
+        headers.insert("x-other", HeaderValue::from_static("abcab"));
+        mask().hide_in(&mut headers);
+        assert_eq!(headers["x-echo"], "Bearer ******:*********");
+        assert_eq!(headers["x-other"], "abcab");
+    }
+}
