@@ -30,7 +30,7 @@ use crate::{
 /// Begins the names of orders without a name of their caller's, in every process.
 const NAMES: &str = "sidecar-";
 /// The most requests at once that read, and the most of the others, cancels apart.
-const AT_ONCE: usize = 512;
+pub(crate) const AT_ONCE: usize = 512;
 /// How long an order waits for the moment in which the answer to an equal one was heard or is lost.
 const DELIVERY_PATIENCE: Duration = Duration::from_secs(1);
 /// The longest answer to an order.

@@ -11,14 +11,27 @@ use tokio::{
 };
 
 use crate::{
+    forward::AT_ONCE,
     screen::Peer,
     strangers::{Stranger, Strangers},
 };
 
-/// The most connections of a listener. Later ones wait in its backlog.
-const CONNECTIONS: usize = 1_000;
-/// The most of them whose callers have not shown a token yet.
-const STRANGERS: usize = 200;
+/// How many connections a listener has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// The most. Later ones wait in its backlog until a stranger or an idle caller has left.
+    pub(crate) connections: usize,
+    /// The most of them whose callers have not shown a token yet.
+    pub(crate) strangers: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        // More than there are requests open at once: however many orders wait, another connection can make room for a
+        // cancel.
+        Self { connections: 2 * AT_ONCE + 176, strangers: 200 }
+    }
+}
 
 /// Brings connections of one kind.
 pub(crate) trait Accept {
@@ -72,6 +85,7 @@ impl Accept for OwnSocket {
 /// Serves connections until `shutdown` completes, and then those that are open until they end.
 pub(crate) async fn listen<L, C, F>(
     listener: L,
+    limits: Limits,
     shutdown: impl Future<Output = ()>,
     serve: C,
 ) -> io::Result<()>
@@ -81,20 +95,24 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     let (running, stop) = watch::channel(());
-    let (places, strangers) = (Arc::new(Semaphore::new(CONNECTIONS)), Strangers::new(STRANGERS));
+    let (places, strangers) =
+        (Arc::new(Semaphore::new(limits.connections)), Strangers::new(limits.strangers));
     // Dropping this future drops every connection.
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
     let ended = loop {
         while connections.try_join_next().is_some() {}
-        let accepted = async { (place(&places, &strangers).await, next(&listener).await) };
-        let (place, accepted) = tokio::select! {
+        let accepted = async {
+            let stream = next(&listener).await?;
+            Ok((stream, place(&places, &strangers).await))
+        };
+        let accepted = tokio::select! {
             biased;
             () = &mut shutdown => break Ok(()),
             accepted = accepted => accepted,
         };
-        let stream = match accepted {
-            Ok(stream) => stream,
+        let (stream, place) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => break Err(error),
         };
         let caller = strangers.enter();
@@ -114,13 +132,13 @@ where
     ended
 }
 
-/// Waits for a place. A stranger has to make room if there is none.
+/// Waits for a place. An idle caller or a stranger has to make room if there is none.
 async fn place(places: &Arc<Semaphore>, strangers: &Strangers) -> Option<OwnedSemaphorePermit> {
     if let Ok(place) = places.clone().try_acquire_owned() {
         return Some(place);
     }
     loop {
-        strangers.dismiss();
+        strangers.make_room();
         // One that has become known meanwhile stays.
         if let Ok(place) = timeout(Duration::from_millis(10), places.clone().acquire_owned()).await {
             return place.ok();
@@ -151,7 +169,11 @@ fn is_passing(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use steadfast::{Access, Client, spec::Paths};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
     use super::*;
+    use crate::{front::Tokens, server::Proxy};
 
     #[test]
     fn a_shortage_or_a_lost_caller_does_not_end_the_listener() {
@@ -175,5 +197,49 @@ mod tests {
         let _caller = tokio::net::UnixStream::connect(&path).await.unwrap();
         assert!(Accept::accept(&others).await.unwrap().is_none());
         std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    /// Regression: connections that programs kept for later held every place, and a cancel could not connect.
+    #[tokio::test]
+    async fn an_idle_caller_makes_room_and_one_that_waits_for_an_answer_stays() {
+        const FORM: &str = "symId=S&qty=1&side=buy&type=market&product=intraday&validity=day";
+        let base: steadfast::BaseUrl = "http://127.0.0.1:9/v2".parse().unwrap();
+        let client = Client::builder(base.clone(), Access::token("key", "token").unwrap()).build().unwrap();
+        // Orders are answered at once.
+        client.halt();
+        let tokens = Tokens::new("trade-0123456789abcdef").unwrap();
+        let mut proxy = Proxy::new(client, base, &Paths::public(), tokens);
+        proxy.limits = Limits { connections: 3, strangers: 3 };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move { proxy.serve(listener, std::future::pending()).await });
+        let head = format!(
+            "POST /v2/api/oms/place-order HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer trade-0123456789abcdef\r\n\
+             Content-Length: {}\r\n\r\n",
+            FORM.len()
+        );
+        let send =
+            async |caller: &mut TcpStream, text: &str| caller.write_all(text.as_bytes()).await.unwrap();
+        let answer = async |caller: &mut TcpStream| {
+            let mut text = [0; 1024];
+            let length = timeout(Duration::from_secs(5), caller.read(&mut text)).await.unwrap().unwrap();
+            String::from_utf8_lossy(&text[..length]).into_owned()
+        };
+        let connect = async || TcpStream::connect(address).await.unwrap();
+        let (mut waits, mut idle, mut later) = (connect().await, connect().await, connect().await);
+        send(&mut waits, &head).await;
+        for caller in [&mut idle, &mut later] {
+            send(caller, &format!("{head}{FORM}")).await;
+            assert!(answer(caller).await.contains("halted"));
+        }
+        let mut new = connect().await;
+        send(&mut new, &format!("{head}{FORM}")).await;
+        assert!(answer(&mut new).await.contains("halted"));
+        assert_eq!(answer(&mut idle).await, "", "it made room");
+        send(&mut waits, FORM).await;
+        send(&mut later, &format!("{head}{FORM}")).await;
+        for caller in [&mut waits, &mut later] {
+            assert!(answer(caller).await.contains("halted"));
+        }
     }
 }

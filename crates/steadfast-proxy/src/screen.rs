@@ -6,7 +6,10 @@ use std::{
     future::Future,
     io,
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -72,12 +75,19 @@ pub(crate) struct Talk<T> {
     verdicts: Mutex<VecDeque<Result<T, Refusal>>>,
     /// An order whose answer is about to be written.
     delivery: Mutex<Option<Delivery>>,
+    /// The connection makes room for another one.
+    is_retired: AtomicBool,
 }
 
 impl<T> Talk<T> {
     /// Returns the decision about the next request. Without one the request was never looked at.
     pub(crate) fn next(&self) -> Result<T, Refusal> {
         self.verdicts.lock().pop_front().unwrap_or(Err(Refusal::Malformed))
+    }
+
+    /// The connection ends between two requests, to make room for another one: it does not linger.
+    pub(crate) fn retire(&self) {
+        self.is_retired.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn deliver(&self, delivery: Delivery) {
@@ -124,7 +134,11 @@ enum State {
 
 impl<I: Peer, T> Screened<I, T> {
     pub(crate) fn new(io: I, admit: Admit<T>) -> (Self, Arc<Talk<T>>) {
-        let talk = Arc::new(Talk { verdicts: Mutex::default(), delivery: Mutex::default() });
+        let talk = Arc::new(Talk {
+            verdicts: Mutex::default(),
+            delivery: Mutex::default(),
+            is_retired: false.into(),
+        });
         let screened = Self {
             io,
             admit,
@@ -315,6 +329,9 @@ impl<I: AsyncRead + AsyncWrite + Peer + Unpin, T> AsyncWrite for Screened<I, T> 
         let this = self.get_mut();
         if this.linger.is_none() {
             ready!(Pin::new(&mut this.io).poll_shutdown(cx))?;
+        }
+        if this.talk.is_retired.load(Ordering::Relaxed) {
+            return Poll::Ready(Ok(()));
         }
         let linger = this.linger.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + LINGER)));
         if linger.as_mut().poll(cx).is_ready() {

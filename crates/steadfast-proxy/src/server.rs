@@ -22,9 +22,10 @@ use crate::{
     description,
     forward::Forward,
     front::{Admission, Admitted, BODY_LIMIT, Framing, Front, Hosts, Local, Refusal, Scope, Shared},
-    listener::{Accept, listen},
+    listener::{Accept, Limits, listen},
     login,
     screen::{Admit, Peer, Screened, Talk},
+    strangers::Stranger,
 };
 
 /// How long a connection may be idle, or a request take to be read by HTTP.
@@ -46,6 +47,7 @@ pub struct Proxy {
     described: Bytes,
     passes_intent: bool,
     pub(crate) running: Arc<watch::Sender<bool>>,
+    pub(crate) limits: Limits,
     pub(crate) reload: Option<Reload>,
 }
 
@@ -72,6 +74,7 @@ impl Proxy {
             described: description::document(paths),
             passes_intent: false,
             running: Arc::new(running),
+            limits: Limits::default(),
             reload: None,
         }
     }
@@ -163,20 +166,21 @@ impl Proxy {
                 tracing::debug!(%error, "no search for orders of earlier processes");
             }
         });
-        listen(listener, shutdown, |stream, stop, caller| {
+        listen(listener, self.limits, shutdown, |stream, stop, caller| {
             let proxy = self.clone();
             let front = Front::sharing(hosts(&stream), self.admission.clone(), self.routes.clone());
             let front = if self.passes_intent { front.passing_intent() } else { front };
+            let known = caller.clone();
             let admit: Admit<Admitted> = Arc::new(move |head| {
                 let admitted = front.admit(head)?;
                 if admitted.local != Some(Local::Login) {
-                    caller.know();
+                    known.know();
                 }
                 let framing = admitted.framing;
                 Ok((admitted, framing))
             });
             async move {
-                converse(stream, admit, stop, move |request, verdict, talk| {
+                converse(stream, admit, stop, caller, move |request, verdict, talk| {
                     let proxy = proxy.clone();
                     async move { proxy.answer(request, verdict, talk).await }
                 })
@@ -216,21 +220,22 @@ impl Proxy {
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<()> {
         let bound = listener.local_addr()?;
-        let serving = listen(listener, shutdown, |stream, stop, caller| {
+        let serving = listen(listener, self.limits, shutdown, |stream, stop, caller| {
             let (proxy, local) = (self.clone(), stream.local_addr().unwrap_or(bound));
             let front =
                 Front::sharing(Hosts::of([bound, local]), self.admission.clone(), self.routes.clone());
             let dashboard = self.forward.dashboard.clone();
+            let known = caller.clone();
             let admit: Admit<admin::Task> = Arc::new(move |head| {
                 let (task, framing) = admin::admit(&front, &dashboard.access, head)?;
                 if task.is_of_known() {
-                    caller.know();
+                    known.know();
                 }
                 Ok((task, framing))
             });
             async move {
                 let ending = stop.clone();
-                converse(stream, admit, stop, move |_, verdict: Result<admin::Task, Refusal>, _| {
+                converse(stream, admit, stop, caller, move |_, verdict: Result<admin::Task, Refusal>, _| {
                     let answer = match verdict {
                         Ok(task) => admin::answer(&proxy, task, &ending),
                         Err(refusal) => Own::refusal(refusal).into_response(),
@@ -325,17 +330,28 @@ impl fmt::Debug for Proxy {
 }
 
 /// Serves HTTP on one connection until it ends or, once `stop` changes, what is open is answered.
-async fn converse<I, T, F, A>(io: I, admit: Admit<T>, mut stop: watch::Receiver<()>, answer: A)
-where
+/// It also ends, between two requests, when its caller has to make room.
+async fn converse<I, T, F, A>(
+    io: I,
+    admit: Admit<T>,
+    mut stop: watch::Receiver<()>,
+    caller: Arc<Stranger>,
+    answer: A,
+) where
     I: AsyncRead + AsyncWrite + Peer + Unpin,
     T: 'static,
     A: Fn(Request<Incoming>, Result<T, Refusal>, Arc<Talk<T>>) -> F,
     F: Future<Output = Response<AnswerBody>>,
 {
     let (screened, talk) = Screened::new(io, admit);
+    let (retiring, resting) = (talk.clone(), caller.clone());
     let service = service_fn(move |request| {
-        let answer = answer(request, talk.next(), talk.clone());
-        async move { Ok::<_, Infallible>(answer.await) }
+        let (answer, caller) = (answer(request, talk.next(), talk.clone()), resting.clone());
+        async move {
+            let answer = answer.await;
+            caller.rest();
+            Ok::<_, Infallible>(answer)
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -346,6 +362,11 @@ where
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         _ = stop.changed() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+        () = caller.retired() => {
+            retiring.retire();
             connection.as_mut().graceful_shutdown();
             connection.await
         }
