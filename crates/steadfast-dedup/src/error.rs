@@ -3,7 +3,10 @@ use std::{error::Error, fmt, path::PathBuf};
 use steadfast_call::{BoxError, find_cause};
 use steadfast_spec::{InvalidOrder, MalformedForm};
 
-use crate::{journal::JournalError, protocol::resolution::Unresolved};
+use crate::{
+    journal::{JournalError, NotOwner},
+    protocol::resolution::Unresolved,
+};
 
 /// An order whose outcome was lost with the transport and could not be resolved.
 ///
@@ -77,6 +80,8 @@ pub enum OrderRefused {
     NewSession,
     /// The service refused it without having executed it, and no list confirmed that in time. It may be sent later.
     RefusalUnchecked,
+    /// Another process owns the account's orders, or may by now.
+    NotOwner(NotOwner),
     /// The journal could not record its send.
     JournalFailed(JournalError),
     /// The journal at this path has a trading day more than one ahead of the service's `Date`.
@@ -148,6 +153,7 @@ impl fmt::Display for OrderRefused {
             Self::Halted => "orders are halted",
             Self::NewSession => "order list of the new session is not known yet",
             Self::RefusalUnchecked => "order list was not read in time after a refusal",
+            Self::NotOwner(_) => "orders are not this process's",
             Self::JournalFailed(_) => "order cannot be written down before it is sent",
             Self::JournalAhead(_) => "journal is of a day that the service has not reached",
             Self::DayDisputed => {
@@ -166,6 +172,7 @@ impl Error for OrderRefused {
         match self {
             Self::MalformedForm(source) => Some(source),
             Self::InvalidOrder(source) => Some(source),
+            Self::NotOwner(source) => Some(source),
             Self::JournalFailed(source) => Some(source),
             _ => None,
         }

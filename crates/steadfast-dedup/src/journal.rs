@@ -50,6 +50,7 @@ mod fold;
 mod frame;
 mod log;
 mod mark;
+mod owner;
 mod paths;
 mod recorder;
 mod recovered;
@@ -68,6 +69,7 @@ pub use self::{
     error::{JournalError, NoJournal},
     file::FileJournal,
     log::Log,
+    owner::NotOwner,
 };
 
 /// The store for everything about orders that must outlive the process.
@@ -86,6 +88,21 @@ pub trait Journal: Send + Sync + fmt::Debug {
 
     /// Tells when everything that was added is durable.
     fn flush(&self) -> Durable;
+
+    /// Fails while this process does not own the orders, so that none may leave. Asked before each send, once more where
+    /// the transport polls its body, and before a list counts.
+    ///
+    /// # Errors
+    ///
+    /// [`NotOwner`], where processes share a journal.
+    fn owned(&self) -> Result<(), NotOwner> {
+        Ok(())
+    }
+
+    /// True if that may come to fail.
+    fn can_be_lost(&self) -> bool {
+        false
+    }
 
     /// Returns its path, for error messages.
     fn path(&self) -> Option<&Path> {

@@ -1,4 +1,4 @@
-//! Shares the rate limits and the token of one account between processes and machines, through Redis or Valkey.
+//! Shares the rate limits, the token and the orders of one account between processes and machines, through Redis or Valkey.
 //!
 //! Each process that trades on an account counts only what it sends itself. Two of them on one token send twice the
 //! quota, and the service answers 429. Here they count together: the windows of every zone lie in a store that all of
@@ -6,6 +6,7 @@
 //!
 //! - [`Shared`] connects to the store. A limiter [counts with](steadfast_limit::Builder::count_with) it.
 //! - [`RedisStore`] keeps the account's token there, sealed, so that all processes make one login between them.
+//! - [`Orders`] says which process places the account's orders, and keeps their journal there.
 //! - [`SharedZone`] asks for a [`SharedPermit`], without a limiter.
 //! - [`SharedWindows`] is the rule, as a plain value: instants and events in, decisions out.
 //! - [`Script`] is the same rule for the store. A test drives both with the same history on a real server.
@@ -41,7 +42,7 @@
 //!
 //! # Not here yet
 //!
-//! Sentinel, and the ownership of orders: orders in doubt are known to the process alone that sent them.
+//! Sentinel.
 
 mod connect;
 mod count;
@@ -49,6 +50,8 @@ mod error;
 mod fitness;
 mod health;
 mod new_token;
+mod orders;
+mod random;
 mod returns;
 mod rule;
 mod script;
@@ -65,6 +68,7 @@ pub use self::{
     connect::Connect,
     error::{NotGranted, StoreError, Unfit},
     health::Health,
+    orders::{Orders, error::OrdersError},
     rule::{Micros, Rule},
     script::Script,
     seal::{InvalidSeal, Seal},
@@ -75,6 +79,10 @@ pub use self::{
 };
 #[doc(hidden)]
 pub use self::{
+    orders::{
+        ledger::{Fence, Lease, Ledger, Renewal, Taken, Told},
+        scripts::OrdersScript,
+    },
     script::{acquire_arguments, lend_arguments, settle_arguments},
     store_clock::StoreClock,
 };

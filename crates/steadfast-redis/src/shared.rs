@@ -11,8 +11,18 @@ use steadfast_call::ext::Account;
 use steadfast_spec::Scope;
 
 use crate::{
-    connect::Connect, error::StoreError, health::Health, new_token::NewToken, returns::Returns, rule::Rule,
-    seal::Seal, share::Shares, shared_zone::SharedZone, store::Store, token_store::RedisStore,
+    connect::Connect,
+    error::StoreError,
+    health::Health,
+    new_token::NewToken,
+    orders::{Orders, Policy, book::Book, error::OrdersError},
+    returns::Returns,
+    rule::Rule,
+    seal::Seal,
+    share::Shares,
+    shared_zone::SharedZone,
+    store::Store,
+    token_store::RedisStore,
 };
 
 /// One account's place in a store that several processes share.
@@ -121,6 +131,45 @@ impl Shared {
     /// [`StoreError`] if it cannot be reached.
     pub async fn health(&self) -> Result<Health, StoreError> {
         Health::of(&self.inner.store).await
+    }
+
+    /// Takes the account's orders for the process of this name, if no other one owns them. Otherwise the result says
+    /// who does, and a client with it places none.
+    ///
+    /// It takes up to 9 s if the last owner did not give them back. The name stands in errors of other processes.
+    ///
+    /// # Errors
+    ///
+    /// [`OrdersError`] if the store cannot be reached, or may lack some of the orders' journal, as a new one does.
+    ///
+    /// # Cancellation
+    ///
+    /// A dropped future leaves no owner behind.
+    pub async fn orders(&self, process: &str) -> Result<Orders, OrdersError> {
+        Orders::of(&self.inner.store, &self.inner.account, process, Policy::Tell).await
+    }
+
+    /// Waits until the orders are this process's. A store that cannot be reached is waited for.
+    ///
+    /// # Errors
+    ///
+    /// As [`orders`](Self::orders), but for a store that cannot be reached.
+    ///
+    /// # Cancellation
+    ///
+    /// A dropped future leaves no owner behind.
+    pub async fn wait_for_orders(&self, process: &str) -> Result<Orders, OrdersError> {
+        Orders::of(&self.inner.store, &self.inner.account, process, Policy::Wait).await
+    }
+
+    /// Takes the orders' journal as it is, in spite of what it may lack: a person has compared the service's order list
+    /// with what was placed. `mark` is that of [`OrdersError::MayLackEntries`]. False if the store has another one.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store cannot be reached.
+    pub async fn accept_orders(&self, mark: &str) -> Result<bool, StoreError> {
+        Book::new(Arc::clone(&self.inner.store), self.inner.account.as_str()).accept(mark).await
     }
 
     /// Returns the store of the account's token, which all processes share, sealed with this key.

@@ -48,6 +48,7 @@ struct Link {
 struct Open {
     connection: MultiplexedConnection,
     number: u64,
+    run: Arc<str>,
     acquire: Arc<str>,
     settle: Arc<str>,
     lend: Arc<str>,
@@ -139,6 +140,34 @@ impl Store {
         match command.query_async(&mut connection).await {
             Ok(reply) => Ok(reply),
             Err(error) => Err(self.close(number, &error).await),
+        }
+    }
+
+    /// Evaluates a script whose text names the run of the server that it is sent to: a connection goes to one run.
+    pub(crate) async fn evaluate<T: FromRedisValue>(
+        &self,
+        text: impl FnOnce(&str) -> String,
+        keys: &[String],
+        arguments: &[&[u8]],
+    ) -> Result<T, StoreError> {
+        let Open { mut connection, number, run, .. } = self.open().await?;
+        let mut evaluate = cmd("EVAL");
+        evaluate.arg(text(&run)).arg(keys.len()).arg(keys).arg(arguments);
+        match evaluate.query_async(&mut connection).await {
+            Ok(reply) => Ok(reply),
+            Err(error) => Err(self.close(number, &error).await),
+        }
+    }
+
+    /// Returns the same store, with a connection of its own.
+    pub(crate) fn another(&self) -> Self {
+        Self {
+            client: self.client.clone(),
+            name: Arc::clone(&self.name),
+            link: Mutex::default(),
+            clocks: parking_lot::Mutex::default(),
+            boot: self.boot.clone(),
+            began: self.began,
         }
     }
 
@@ -253,7 +282,7 @@ impl Store {
             *sha = loaded.into();
         }
         let [acquire, settle, lend] = shas;
-        Ok(Open { connection, number, acquire, settle, lend })
+        Ok(Open { connection, number, run: run.into(), acquire, settle, lend })
     }
 
     /// Ends a connection that has failed, and says why it did.
@@ -282,6 +311,11 @@ impl Store {
     /// Returns the error of a call that was given up.
     pub(crate) fn is_silent(&self) -> StoreError {
         self.unreachable("no answer in time")
+    }
+
+    /// Returns the error of a reply that none of its scripts gives.
+    pub(crate) fn is_garbled(&self) -> StoreError {
+        self.unreachable("it gave a reply that is not understood")
     }
 
     fn unreachable(&self, why: &str) -> StoreError {

@@ -6,6 +6,7 @@ use steadfast_auth::{Record, StoreError, StoreLease, TokenStore};
 use tokio::{runtime::Handle, task::AbortHandle, time::sleep};
 
 use crate::{
+    random::random_bits,
     seal::{Seal, Sealed},
     store::Store,
 };
@@ -120,9 +121,7 @@ impl RedisStore {
     ///
     /// Outside of a tokio runtime.
     pub async fn try_lease(&self) -> Result<Option<RedisLease>, StoreError> {
-        let mut bits = [0; 16];
-        getrandom::fill(&mut bits).map_err(|error| StoreError::Other(error.to_string().into()))?;
-        let owner = format!("{:032x}", u128::from_ne_bytes(bits));
+        let owner = random_bits().map_err(|error| StoreError::Other(error.to_string().into()))?;
         // It is given back when dropped, from before it is asked for: the reply may be lost.
         let mut lease = RedisLease {
             store: self.clone(),

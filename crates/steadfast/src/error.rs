@@ -5,7 +5,7 @@ use steadfast_auth::{AuthError, AuthErrorKind};
 use steadfast_call::{
     BoxError, Failure, Outcome, Resend, RetryAfter, causes, find_cause, on_one_line, one_line,
 };
-use steadfast_dedup::{NotRepeated, OrderRefused, Reason, Unresolved};
+use steadfast_dedup::{NotRepeated, OrderRefused, Reason, Unresolved, journal::NotOwner};
 use steadfast_limit::Refusal;
 use steadfast_retry::{AttemptTrail, RetriesEnded};
 use steadfast_spec::{BaseUrl, Endpoint};
@@ -53,6 +53,9 @@ pub enum ErrorKind {
     /// The order could not be written to the journal, so it was not sent. No other order is sent until the journal is
     /// opened again.
     JournalFailed,
+    /// Another process owns the account's orders, or may by now, so this one places and changes none. Nothing was sent.
+    /// [`retry_in`](Error::retry_in) says when it could own them, at the earliest.
+    NotOwner,
     /// Orders and changes are [halted](crate::Client::halt), or were since this call began. Nothing was sent.
     Halted,
     /// There is no usable token, or the service refused it (401).
@@ -181,6 +184,7 @@ impl Error {
                 | OrderRefused::DayDisputed
                 | OrderRefused::RefusalUnchecked => ErrorKind::Refused,
                 OrderRefused::Halted => ErrorKind::Halted,
+                OrderRefused::NotOwner(_) => ErrorKind::NotOwner,
                 OrderRefused::JournalFailed { .. } => ErrorKind::JournalFailed,
                 _ => ErrorKind::InvalidRequest,
             }
@@ -200,7 +204,7 @@ impl Error {
         error.0.trail = trail;
         error.0.ready_at = match error.refusal() {
             Some(Refusal::WouldMissDeadline { earliest, .. }) => Instant::now().checked_add(*earliest),
-            _ => None,
+            _ => error.not_owner().and_then(|not_owner| Instant::now().checked_add(not_owner.try_in)),
         };
         error
     }
@@ -304,8 +308,8 @@ impl Error {
         self.refusal().and_then(Refusal::zone)
     }
 
-    /// Returns when the zone could admit the request, if that is too late for its deadline; or when the service accepts
-    /// a repeat, if its 429 said so.
+    /// Returns when the zone could admit the request, if that is too late for its deadline; when the service accepts
+    /// a repeat, if its 429 said so; or when this process could own the account's orders.
     #[must_use]
     pub fn ready_at(&self) -> Option<Instant> {
         self.0.ready_at
@@ -321,6 +325,12 @@ impl Error {
     #[must_use]
     pub fn trail(&self) -> Option<&AttemptTrail> {
         self.0.trail.as_ref()
+    }
+
+    /// Returns who owns the account's orders, if this process does not.
+    #[must_use]
+    pub fn not_owner(&self) -> Option<&NotOwner> {
+        find_cause(&**self.0.source.as_ref()?)
     }
 
     fn refusal(&self) -> Option<&Refusal> {
@@ -356,6 +366,7 @@ impl fmt::Display for Error {
             ErrorKind::InvalidRequest => "request is invalid",
             ErrorKind::Refused => "request could not be sent in time",
             ErrorKind::Halted => "orders are halted",
+            ErrorKind::NotOwner => "orders are another process's",
             ErrorKind::JournalFailed => "journal cannot be written, nothing is sent",
             ErrorKind::Unauthorized => "no token that the service accepts",
             ErrorKind::Rejected => "request rejected",

@@ -29,6 +29,8 @@ pub enum InvalidClient {
     Limits(InvalidLimiter),
     /// Limits are given, and other processes to count with: given limits count with others by themselves.
     SharedLimiter,
+    /// Orders that processes share are given, and another account, a journal or a tracker.
+    SharedOrders,
 }
 
 impl fmt::Display for InvalidClient {
@@ -42,6 +44,9 @@ impl fmt::Display for InvalidClient {
             Self::Tls(error) => f.write_str(&chain_of(error)),
             Self::Journal(error) => f.write_str(&chain_of(error)),
             Self::Limits(error) => error.fmt(f),
+            Self::SharedOrders => f.write_str(
+                "shared orders are given, and another account, a journal or a tracker: they have their own",
+            ),
             Self::SharedLimiter => f.write_str(
                 "limits are given, and processes to count with: set `Builder::count_with` of the limits",
             ),
@@ -63,7 +68,8 @@ impl StdError for InvalidClient {
             | Self::BaseUrl(_)
             | Self::Path(_)
             | Self::Limits(_)
-            | Self::SharedLimiter => None,
+            | Self::SharedLimiter
+            | Self::SharedOrders => None,
         }
     }
 }

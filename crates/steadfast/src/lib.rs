@@ -68,7 +68,7 @@
 //! | feature | adds |
 //! |---|---|
 //! | `metrics` | `metrics`: durations, rates and gauges through the `metrics` facade, and `Client::record_metrics` |
-//! | `redis` | `redis`: limits and token shared with other processes of the account, through Redis or Valkey; `ClientBuilder::shared`, `Access::shared_store` |
+//! | `redis` | `redis`: limits, token and orders shared with other processes of the account, through Redis or Valkey; `ClientBuilder::shared`, `Access::shared_store`, `ClientBuilder::shared_orders` |
 //! | `reqwest` | `ReqwestTransport`: the stack over a `reqwest` client; `ZoneLimiter::send`: the limiter alone |
 //!
 //! Pages to read: [adopting one layer at a time](guide::adopting), [every setting and its default](guide::defaults), and

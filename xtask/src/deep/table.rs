@@ -49,6 +49,7 @@ pub(super) const TABLE: &[Deep] = &[
     Deep::new("policy", "retry against its oracle", 10, Tests("steadfast-retry", "it", "oracle::")),
     Deep::new("restarts", "limits, drops and restarts", 15, Tests("steadfast-limit", "it", "")),
     Deep::new("shared", "limits of processes that share a store", 10, Tests("steadfast-redis", "it", "")),
+    Deep::new("owner", "who owns shared orders", 10, Tests("steadfast-redis", "lib", "model::")),
     Deep::new("requests", "a million requests", 10, Tests("steadfast-sandbox", "gateway", "robustness::")),
     Deep::new("memory", "a list of 200 MiB", 5, Tests("steadfast", "memory", "")),
     Deep::new("limits", "limits beside their peers", 15, Simulation("limits --sends 10000000")),

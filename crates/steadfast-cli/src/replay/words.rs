@@ -50,7 +50,7 @@ pub(crate) const RESOLUTIONS: [(&str, &str); 3] = [
 ];
 
 /// The reasons why a row is unresolved.
-pub(crate) const REASONS: [(&str, &str); 22] = [
+pub(crate) const REASONS: [(&str, &str); 23] = [
     ("not_observed", "the order was looked for beyond the lateness bound and is not there"),
     ("resends_exhausted", "the order looked absent, and so did those that were sent in its place"),
     (
@@ -82,6 +82,7 @@ pub(crate) const REASONS: [(&str, &str); 22] = [
         "tainted",
         "what became of an earlier order of the same instrument and side is not known, and an order in the list may be either",
     ),
+    ("owner_changed", "another process owns the account's orders now, and looks for this one"),
     ("answer_lost", "the order may have left, and its answer is lost"),
     ("answer_not_understood", "the service answered, and not as its specification says"),
     ("interrupted", "the run was ended before the answer came, or before a list confirmed it"),

@@ -132,6 +132,9 @@ where
 /// Returns the error for an order whose journal entry is not durable.
 fn unwritten(written: Result<Result<(), JournalError>, Elapsed>) -> BoxError {
     match written {
+        Ok(Err(JournalError::NotOwner(not_owner))) => {
+            Failure::refused(OrderRefused::NotOwner(not_owner)).into()
+        }
         Ok(Err(error)) => Failure::refused(OrderRefused::JournalFailed(error)).into(),
         // A slow disk is no error for the caller: the permit goes back, and another is asked for.
         Err(_) => Failure::new(Fate::NeverLeft, OrderRefused::JournalSlow).into(),

@@ -101,8 +101,8 @@ impl SendCheck {
         if let Some(order) = self.order {
             order.account.send(order.attempt, in_time, order.epoch, order.written)?;
         }
-        if self.change.is_some_and(|change| !change.epoch.is_some_and(|epoch| change.halt.permits(epoch))) {
-            return Err(OrderRefused::Halted);
+        if let Some(change) = self.change {
+            change.halt.check(change.epoch)?;
         }
         if !in_time {
             return Err(OrderRefused::SendByPassed);

@@ -59,6 +59,7 @@ impl OpenSend {
             }
             // A withheld change must not be repeated, whatever error the transport makes of it.
             Err(error) if is_halted(&error) => Err(Failure::refused(OrderRefused::Halted).into()),
+            Err(error) if let Some(not_owner) = not_owner(&error) => Err(Failure::refused(not_owner).into()),
             Err(error) if is_late(&error) => Err(Failure::refused(OrderRefused::SendByPassed).into()),
             Err(error) => Err(error),
         }
@@ -189,11 +190,21 @@ fn is_halted(error: &BoxError) -> bool {
     matches!(find_cause(&**error), Some(OrderRefused::Halted))
 }
 
+fn not_owner(error: &BoxError) -> Option<OrderRefused> {
+    match find_cause(&**error) {
+        Some(OrderRefused::NotOwner(not_owner)) => Some(OrderRefused::NotOwner(not_owner.clone())),
+        _ => None,
+    }
+}
+
 /// Returns the error for a body that was never polled: whatever failed, nothing was sent.
 fn not_sent(error: BoxError) -> BoxError {
     match find_cause(&*error) {
         Some(OrderRefused::SendByPassed) => Failure::refused(OrderRefused::SendByPassed).into(),
         Some(OrderRefused::Halted) => Failure::refused(OrderRefused::Halted).into(),
+        Some(OrderRefused::NotOwner(not_owner)) => {
+            Failure::refused(OrderRefused::NotOwner(not_owner.clone())).into()
+        }
         Some(OrderRefused::TooOld) => Failure::refused(OrderRefused::TooOld).into(),
         // An outer layer tries again, with an entry of the new day.
         Some(OrderRefused::DayTurned) => Failure::new(Fate::NeverLeft, OrderRefused::DayTurned).into(),

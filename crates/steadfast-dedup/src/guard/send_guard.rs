@@ -147,7 +147,7 @@ fn write_down<B>(request: &Request<B>) -> Result<WrittenDown, OrderRefused> {
             Ok(WrittenDown { read, ..WrittenDown::default() })
         }
         // Checked again at the body poll; here it saves a journal record.
-        TicketFor::Order { epoch, .. } if !ticket.account.halt.permits(*epoch) => Err(OrderRefused::Halted),
+        TicketFor::Order { epoch, .. } if let Err(why) = ticket.account.halt.check(Some(*epoch)) => Err(why),
         TicketFor::Order { .. }
             if extensions.get::<AnySession>().is_none() && ticket.account.meets(session, request) =>
         {

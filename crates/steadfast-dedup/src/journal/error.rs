@@ -1,5 +1,7 @@
 use std::{error::Error, fmt, io, path::PathBuf, sync::Arc};
 
+use super::owner::NotOwner;
+
 /// An error of a journal. While it cannot be used, nothing is sent.
 #[derive(Clone)]
 #[non_exhaustive]
@@ -85,6 +87,8 @@ pub enum JournalError {
     },
     /// After an earlier failure, it is unknown what is durable.
     Poisoned,
+    /// Another process writes it now.
+    NotOwner(NotOwner),
 }
 
 /// There is no journal, so nothing is known of the orders of earlier processes. Some may be in doubt.
@@ -151,6 +155,7 @@ impl fmt::Display for JournalError {
                 )
             }
             Self::Poisoned => f.write_str("journal failed before"),
+            Self::NotOwner(not_owner) => not_owner.fmt(f),
         }
     }
 }

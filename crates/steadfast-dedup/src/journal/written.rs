@@ -6,20 +6,35 @@ use serde::{Deserialize, Serialize};
 use steadfast_call::{Outcome, Resend, ext};
 use steadfast_spec::{Form, OrderRequest};
 
-use super::entry::{Entry, Record};
+use super::{
+    entry::{Entry, Record},
+    fold::Fold,
+};
 use crate::{
     numbers::{AttemptNo, IntentNo, Session, TradingDay},
     protocol::event::Answer,
 };
 
 impl Entry {
-    pub(super) fn encode(&self) -> Vec<u8> {
+    /// Returns those of a journal's entries that still matter, in their order, as [`Journal::recover`](super::Journal::recover)
+    /// does.
+    #[must_use]
+    pub fn still_matter(entries: impl IntoIterator<Item = Self>) -> Vec<Self> {
+        let mut fold = Fold::default();
+        entries.into_iter().for_each(|entry| fold.add(entry));
+        fold.entries().cloned().collect()
+    }
+
+    /// Returns its form in a journal.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
         // Only strings and numbers: JSON can hold all of it.
         serde_json::to_vec(&(self.account.as_str(), Written::of(&self.record))).unwrap_or_default()
     }
 
     /// Decodes an entry; `None` if a later version wrote it.
-    pub(super) fn decode(payload: &[u8]) -> Option<Self> {
+    #[must_use]
+    pub fn decode(payload: &[u8]) -> Option<Self> {
         let (account, written): (String, Written) = serde_json::from_slice(payload).ok()?;
         Some(Self { account: ext::Account::new(account), record: written.record()? })
     }

@@ -88,7 +88,9 @@ where
                     }
                     Opening::Attached(number, rejected) => {
                         let deadline = deadline(self.request.extensions());
-                        match within(deadline, account.ended(number)).await.unwrap_or(Verdict::Pending) {
+                        let ended = within(deadline, account.unless_lost(account.ended(number))).await;
+                        let lost = || Verdict::Unresolved(Unresolved::new(Reason::OwnerChanged, Vec::new()));
+                        match ended.map_or(Verdict::Pending, |ended| ended.unwrap_or_else(lost)) {
                             // All calls with one name get one outcome.
                             Verdict::NotPlaced if rejected.is_certain() => {
                                 return Err(Failure::refused(OrderRefused::IntentRefused).into());

@@ -51,7 +51,8 @@ impl<'a, S> PlaceLoop<'a, S> {
         let deadline = deadline(request.extensions());
         let ticket = self.ticket;
         let account = &ticket.account;
-        if within(deadline, account.turn(self.intent)).await.is_none() {
+        // If the orders are lost meanwhile, it goes on and is withheld.
+        if within(deadline, account.unless_lost(account.turn(self.intent))).await.is_none() {
             // An earlier call may have sent it under the same name.
             let verdict = account.conclude(self.intent, false);
             return unsent(account, self.intent, Failure::refused(OrderRefused::KeyBusy).into(), verdict);
@@ -94,7 +95,9 @@ impl<'a, S> PlaceLoop<'a, S> {
                     self.wait(deadline).await
                 }
                 // An unused grant lapses.
-                Verdict::Resend if !account.halt.permits(self.epoch) => account.conclude(self.intent, false),
+                Verdict::Resend if account.halt.check(Some(self.epoch)).is_err() => {
+                    account.conclude(self.intent, false)
+                }
                 Verdict::Resend => {
                     let next = self.send(spare.clone().with(B::default()), SendKind::Again).await;
                     let verdict = account.conclude(self.intent, false);
@@ -148,13 +151,17 @@ impl<'a, S> PlaceLoop<'a, S> {
         }
     }
 
-    /// Waits for a verdict or the caller's deadline. After the deadline the search goes on without the caller.
+    /// Waits for a verdict, the caller's deadline or the loss of the orders. After the deadline the search goes on without
+    /// the caller; after the loss it finds nothing any more.
     async fn wait(&mut self, deadline: Option<Instant>) -> Verdict {
-        if let Some(verdict) = within(deadline, self.ticket.account.decided(self.intent)).await {
-            return verdict;
-        }
-        self.ticket.account.abandon(self.intent);
-        Verdict::Unresolved(Unresolved::new(Reason::Deadline, self.ticket.account.candidates(self.intent)))
+        let account = &self.ticket.account;
+        let reason = match within(deadline, account.unless_lost(account.decided(self.intent))).await {
+            Some(Some(verdict)) => return verdict,
+            Some(None) => Reason::OwnerChanged,
+            None => Reason::Deadline,
+        };
+        account.abandon(self.intent);
+        Verdict::Unresolved(Unresolved::new(reason, account.candidates(self.intent)))
     }
 
     fn send<B, RB>(

@@ -79,6 +79,11 @@ where
         if matches!(kind, Kind::Order | Kind::Change) {
             Call::of_mut(request.extensions_mut()).set_began(self.tracker.settings().moment());
         }
+        if matches!(kind, Kind::Order | Kind::Change)
+            && let Err(not_owner) = self.tracker.owned()
+        {
+            return ResponseFuture::withheld(Failure::refused(OrderRefused::NotOwner(not_owner)).into());
+        }
         if kind == Kind::Change {
             if let Some(account) = self.tracker.known_account(Call::of(request.extensions()).account()) {
                 account.hear_change();

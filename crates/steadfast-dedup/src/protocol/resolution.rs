@@ -83,11 +83,13 @@ pub enum Reason {
     /// An earlier order of the same instrument and side ended without certainty. Nothing can be concluded about later
     /// ones until that is resolved.
     Tainted,
+    /// Another process owns the account's orders now, or may. It looks for this one.
+    OwnerChanged,
 }
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::NotObserved,
         Self::ResendsExhausted,
         Self::AcceptedUnknownId,
@@ -104,6 +106,7 @@ impl Reason {
         Self::Deadline,
         Self::NotVerified,
         Self::Tainted,
+        Self::OwnerChanged,
     ];
 
     /// True if the order was absent beyond the lateness bound, in reads that could have shown it.
@@ -132,6 +135,7 @@ impl Reason {
             Self::Deadline => "deadline",
             Self::NotVerified => "not_verified",
             Self::Tainted => "tainted",
+            Self::OwnerChanged => "owner_changed",
         }
     }
 }

@@ -1,4 +1,12 @@
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use crate::{
+    error::OrderRefused,
+    journal::{Journal, NotOwner},
+};
 
 /// The kill switch of a tracker: whether orders and changes may leave.
 ///
@@ -6,7 +14,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// in which it was made and leaves in no other: an order that waited in a queue during a halt does not leave after a
 /// resume.
 #[derive(Debug, Default)]
-pub(crate) struct Halt(AtomicU64);
+pub(crate) struct Halt {
+    turns: AtomicU64,
+    /// The journal, where processes share it: orders may leave only from its owner.
+    shared: Option<Arc<dyn Journal>>,
+}
 
 /// A time between two halts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +30,27 @@ impl HaltEpoch {
 }
 
 impl Halt {
+    pub(crate) fn new(journal: &Arc<dyn Journal>) -> Self {
+        let shared = journal.can_be_lost().then(|| Arc::clone(journal));
+        Self { turns: AtomicU64::default(), shared }
+    }
+
+    /// Fails while another process may own the orders.
+    pub(crate) fn owned(&self) -> Result<(), NotOwner> {
+        self.shared.as_ref().map_or(Ok(()), |journal| journal.owned())
+    }
+
+    /// True if the orders may become another process's.
+    pub(crate) fn can_be_lost(&self) -> bool {
+        self.shared.is_some()
+    }
+
+    /// Fails unless requests of this epoch may leave.
+    pub(crate) fn check(&self, epoch: Option<HaltEpoch>) -> Result<(), OrderRefused> {
+        self.owned().map_err(OrderRefused::NotOwner)?;
+        if epoch.is_some_and(|epoch| self.permits(epoch)) { Ok(()) } else { Err(OrderRefused::Halted) }
+    }
+
     pub(crate) fn halt(&self) {
         self.turn(|turns| turns.is_multiple_of(2));
     }
@@ -28,19 +61,20 @@ impl Halt {
 
     /// Returns the epoch that a request made now belongs to; `None` while everything is halted.
     pub(crate) fn epoch(&self) -> Option<HaltEpoch> {
-        let turns = self.0.load(Ordering::SeqCst);
+        let turns = self.turns.load(Ordering::SeqCst);
         turns.is_multiple_of(2).then_some(HaltEpoch(turns))
     }
 
-    /// True if requests of this epoch may leave.
-    pub(crate) fn permits(&self, epoch: HaltEpoch) -> bool {
+    /// True if no halt keeps requests of this epoch.
+    fn permits(&self, epoch: HaltEpoch) -> bool {
         self.epoch() == Some(epoch)
     }
 
     fn turn(&self, due: impl Fn(u64) -> bool) {
         // A second halt changes nothing.
-        let _ =
-            self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |turns| due(turns).then(|| turns + 1));
+        let _ = self
+            .turns
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |turns| due(turns).then(|| turns + 1));
     }
 }
 

@@ -39,6 +39,7 @@ mod refusals;
 mod refused;
 mod repeats;
 mod rulings;
+mod shared_orders;
 mod spelling;
 mod surplus;
 mod tags;

@@ -138,7 +138,12 @@ impl Rig {
     /// Returns another process on the same account.
     pub(crate) fn over(gateway: Gateway, settings: Settings) -> Self {
         let settings = settings.traced();
-        let (tracker, between) = (OrderTracker::new(settings.clone()), Between::default());
+        Self::around(gateway, OrderTracker::new(settings.clone()), settings)
+    }
+
+    /// Returns a process with a tracker of these settings.
+    pub(crate) fn around(gateway: Gateway, tracker: OrderTracker, settings: Settings) -> Self {
+        let between = Between::default();
         let guarded = SendGuardLayer::new(&tracker).layer(gateway.clone());
         let service = DedupLayer::new(&tracker).layer(Middle { inner: guarded, between: between.clone() });
         let events = Mutex::new(tracker.events());

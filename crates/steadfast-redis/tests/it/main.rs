@@ -12,6 +12,8 @@ mod cold;
 mod differential;
 mod gateways;
 mod kept;
+mod owner;
+mod owner_differential;
 mod processes;
 mod server;
 mod tls;

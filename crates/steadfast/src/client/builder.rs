@@ -52,6 +52,8 @@ pub struct ClientBuilder {
     journal: Option<PathBuf>,
     #[cfg(feature = "redis")]
     shared: Option<steadfast_redis::Shared>,
+    #[cfg(feature = "redis")]
+    shared_orders: Option<steadfast_redis::Orders>,
 }
 
 impl ClientBuilder {
@@ -70,6 +72,8 @@ impl ClientBuilder {
             journal: None,
             #[cfg(feature = "redis")]
             shared: None,
+            #[cfg(feature = "redis")]
+            shared_orders: None,
         }
     }
 
@@ -196,6 +200,25 @@ impl ClientBuilder {
         self
     }
 
+    /// Places orders only while this process owns those of the account, with the journal that all processes share. See
+    /// [`Orders`](steadfast_redis::Orders).
+    ///
+    /// While another process owns them, orders and changes end as [`ErrorKind::NotOwner`](crate::ErrorKind::NotOwner),
+    /// and nothing of them is sent. Reads and cancels go on. The client stays as it is: to place orders once that process
+    /// has ended, ask for the [orders](steadfast_redis::Shared::orders) again and build another client. As after a crash,
+    /// that one looks for what was left in doubt; see [`Client::recover`].
+    ///
+    /// When the last clone of the client is dropped, the orders are given back, and another process may take them at
+    /// once.
+    ///
+    /// [`build`](Self::build) refuses it together with a [`tracker`](Self::tracker) or a [`journal`](Self::journal), and if
+    /// the [account](Self::account) is not that of the orders.
+    #[cfg(feature = "redis")]
+    pub fn shared_orders(mut self, orders: steadfast_redis::Orders) -> Self {
+        self.shared_orders = Some(orders);
+        self
+    }
+
     /// Names the API key, where several clients share limits: its zone is counted per key. Clients without a name share
     /// one count.
     pub fn api_key_name(mut self, name: ApiKeyName) -> Self {
@@ -265,13 +288,27 @@ impl ClientBuilder {
         self.paths.check().map_err(InvalidClient::Path)?;
         let mut layers = self.layers;
         layers.routes = self.routes.unwrap_or_else(|| Routes::new(&self.paths));
-        layers.tracker = match (self.tracker, self.journal) {
+        #[cfg(feature = "redis")]
+        let (given, orders) = match self.shared_orders {
+            Some(orders)
+                if self.tracker.is_some()
+                    || self.journal.is_some()
+                    || *orders.account() != layers.account =>
+            {
+                return Err(InvalidClient::SharedOrders);
+            }
+            Some(orders) => (Some(OrderTracker::journaled(self.orders, orders)), Settings::default()),
+            None => (self.tracker, self.orders),
+        };
+        #[cfg(not(feature = "redis"))]
+        let (given, orders) = (self.tracker, self.orders);
+        layers.tracker = match (given, self.journal) {
             (Some(tracker), _) => tracker,
             (None, Some(path)) => {
                 let journal = FileJournal::open(path).map_err(InvalidClient::Journal)?;
-                OrderTracker::journaled(self.orders, journal)
+                OrderTracker::journaled(orders, journal)
             }
-            (None, None) => OrderTracker::new(self.orders),
+            (None, None) => OrderTracker::new(orders),
         };
         // A transport of the caller's own, or a proxy, may go on sending.
         let ends_dropped_calls = described.is_some() && !self.transport.is_proxied();

@@ -116,7 +116,8 @@ impl Account {
             let refusal = match (in_time, state.protocol.may_send(attempt)) {
                 (_, false) if state.protocol.is_too_old(attempt.intent) => Some(OrderRefused::TooOld),
                 (_, false) => Some(OrderRefused::NotWanted),
-                (_, true) if !self.halt.permits(epoch) => Some(OrderRefused::Halted),
+                // The last look at the halt and at the owner before it leaves.
+                (_, true) if let Err(refusal) = self.halt.check(Some(epoch)) => Some(refusal),
                 (false, true) => Some(OrderRefused::SendByPassed),
                 (true, true) if written.is_some_and(|day| day != state.time.latest_day(&self.settings)) => {
                     Some(OrderRefused::DayTurned)

@@ -77,6 +77,9 @@ impl Account {
         session: Session,
         records: Vec<OrderRecord>,
     ) {
+        if self.halt.owned().is_err() {
+            return;
+        }
         self.with(|state, now, effects| {
             // There may have been no order and no read today.
             state.tell_time(&self.settings, now, effects);

@@ -91,6 +91,9 @@ impl Account {
 
     /// Takes in a part of a read's list; the rest comes with its end.
     pub(crate) fn part_of_read(self: &Arc<Self>, read: ReadNo, records: Vec<OrderRecord>) {
+        if self.halt.owned().is_err() {
+            return;
+        }
         self.with(|state, now, effects| {
             state.tell_time(&self.settings, now, effects);
             effects.extend(state.protocol.step(now, Event::ReadPart { read, records }));
@@ -107,6 +110,8 @@ impl Account {
             Ok(records) => tracing::debug!(?purpose, records = records.len(), "order list read"),
             Err(fault) => tracing::debug!(?purpose, ?fault, "order list not read"),
         }
+        // It may hold orders of the next owner, which would pass for this one's.
+        let list = if self.halt.owned().is_err() { Err(ReadFault::Failed) } else { list };
         self.with(|state, now, effects| {
             // A list asked for on the day before may be that day's, or a new one: the protocol must know the day.
             state.tell_time(&self.settings, now, effects);

@@ -1,6 +1,6 @@
 //! Waits for what becomes of orders.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use steadfast_spec::OrderRequest;
 
@@ -11,6 +11,9 @@ use crate::{
     protocol::{event::Event, resolution::Verdict},
     tracker::{shared_protocol::State, waiters::About},
 };
+
+/// How often a call that waits looks whether the orders are still this process's.
+const LOOKS_EVERY: Duration = Duration::from_millis(200);
 
 impl Account {
     /// Waits until an intent has its turn among others of its instrument and side.
@@ -36,6 +39,21 @@ impl Account {
     ) -> Verdict {
         let about = About::Intent(intent);
         self.wait(about, |state| Some(state.protocol.verdict(intent)).filter(&wanted)).await
+    }
+
+    /// Returns the future's result, or `None` once another process may own the orders.
+    pub(crate) async fn unless_lost<T>(&self, future: impl Future<Output = T>) -> Option<T> {
+        if !self.halt.can_be_lost() {
+            return Some(future.await);
+        }
+        let mut future = std::pin::pin!(future);
+        loop {
+            match self.within(LOOKS_EVERY, future.as_mut()).await {
+                Some(result) => return Some(result),
+                None if self.halt.owned().is_err() => return None,
+                None => {}
+            }
+        }
     }
 
     /// Waits while an equal order of a gone caller is in doubt, at most for the [twin

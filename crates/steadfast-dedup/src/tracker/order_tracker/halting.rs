@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use super::OrderTracker;
-use crate::tracker::halt::{Halt, HaltEpoch};
+use crate::{
+    journal::NotOwner,
+    tracker::halt::{Halt, HaltEpoch},
+};
 
 impl OrderTracker {
     /// Stops all new orders and changes of orders, in every account, until [`resume`](Self::resume).
@@ -54,6 +57,11 @@ impl OrderTracker {
     /// Returns the epoch that a call made now belongs to; `None` while everything is halted.
     pub(crate) fn epoch(&self) -> Option<HaltEpoch> {
         self.shared.halt.epoch()
+    }
+
+    /// Fails while another process may own the orders.
+    pub(crate) fn owned(&self) -> Result<(), NotOwner> {
+        self.shared.halt.owned()
     }
 
     pub(crate) fn switch(&self) -> Arc<Halt> {

@@ -57,7 +57,7 @@ impl OrderTracker {
         let journal: Arc<dyn Journal> = Arc::new(journal);
         let settings = Arc::new(settings);
         let events = broadcast::channel(EVENTS).0;
-        let halt = Arc::<Halt>::default();
+        let halt = Arc::new(Halt::new(&journal));
         let mut entries: BTreeMap<ext::Account, Vec<Entry>> = BTreeMap::new();
         for entry in journal.recover() {
             entries.entry(entry.account.clone()).or_default().push(entry);
@@ -101,9 +101,11 @@ impl OrderTracker {
     ///
     /// # Errors
     ///
-    /// [`NoJournal`]: without one, an empty answer would look as if nothing were in doubt.
+    /// [`NoJournal`]: without one, or while another process owns the orders, an empty answer would look as if nothing were
+    /// in doubt.
     pub fn recovered(&self) -> Result<Vec<RecoveredOrder>, NoJournal> {
-        let written = self.shared.written.as_ref().ok_or(NoJournal)?;
+        let owns = self.owned().is_ok();
+        let written = self.shared.written.as_ref().filter(|_| owns).ok_or(NoJournal)?;
         let looked_for = written.in_doubt.iter().map(|(account, order)| {
             let verdict = account.recovered_now(order.intent);
             RecoveredOrder { verdict, ..order.clone() }

@@ -1,0 +1,182 @@
+//! Orders that may become another process's.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt, Full};
+use steadfast_call::{BoxError, Call, Failure, Route, find_cause};
+use steadfast_dedup::{
+    DedupLayer, GuardedBody, OrderEvent, OrderRefused, OrderTracker, SendGuardLayer,
+    journal::{Durable, Entry, Journal, NotOwner},
+};
+use steadfast_spec::Endpoint;
+use steadfast_verify::noon::at_noon;
+use tokio::{sync::Notify, time::sleep};
+use tower::{Layer, ServiceExt, service_fn};
+
+use crate::{
+    gateway::{Gateway, gw504},
+    rig::{ORDER, Rig, Told},
+};
+
+const fn s(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+/// A journal that becomes another process's.
+#[derive(Clone, Debug, Default)]
+struct Lent(Arc<AtomicBool>);
+
+impl Lent {
+    fn lose(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    /// A process over a gateway, whose orders it is.
+    fn rig(&self, gateway: &Gateway) -> Rig {
+        let settings = at_noon(steadfast_dedup::Settings::default()).traced();
+        let tracker = OrderTracker::journaled(settings.clone(), self.clone());
+        let mut rig = Rig::around(gateway.clone(), tracker, settings);
+        // What it is told depends on when the orders are lost.
+        rig.unchecked = true;
+        rig
+    }
+}
+
+impl Journal for Lent {
+    fn recover(&self) -> Vec<Entry> {
+        Vec::new()
+    }
+
+    fn append(&self, _: Entry) {}
+
+    fn append_durably(&self, _: Entry) -> Durable {
+        Durable::known(Ok(()))
+    }
+
+    fn flush(&self) -> Durable {
+        Durable::known(Ok(()))
+    }
+
+    fn owned(&self) -> Result<(), NotOwner> {
+        if self.0.load(Ordering::SeqCst) { Err(NotOwner::new(Some("other".into()), s(8))) } else { Ok(()) }
+    }
+
+    fn can_be_lost(&self) -> bool {
+        true
+    }
+
+    fn salt(&self) -> [u8; 16] {
+        [0; 16]
+    }
+}
+
+fn not_owner() -> Told {
+    Told::NotSent("orders are not this process's".into())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_lost_the_orders_sends_none() {
+    let (journal, gateway) = (Lent::default(), Gateway::default());
+    let rig = journal.rig(&gateway);
+    assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
+    assert!(rig.tracker.recovered().is_ok());
+    journal.lose();
+    assert!(rig.tracker.recovered().is_err(), "what is in doubt, only the owner knows");
+    let reads = gateway.gets();
+    assert_eq!(rig.place("b", ORDER).await, not_owner());
+    assert_eq!((gateway.posts(), gateway.gets()), (1, reads));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_that_waits_in_a_queue_does_not_leave_after_the_loss() {
+    let (journal, gateway) = (Lent::default(), Gateway::default());
+    let rig = journal.rig(&gateway);
+    rig.between.queue(s(5), Duration::ZERO);
+    let a = rig.start("a", ORDER);
+    sleep(s(1)).await;
+    journal.lose();
+    assert_eq!(a.await.unwrap(), not_owner());
+    assert_eq!((gateway.posts(), rig.tracker.in_doubt()), (0, 0));
+}
+
+/// A request that a layer above has marked with this endpoint.
+fn routed(method: Method, endpoint: Endpoint, form: &'static str) -> Request<Full<Bytes>> {
+    let mut request = Request::new(Full::from(form));
+    *request.uri_mut() = "https://gateway.example/v2/api/oms/place-order".parse().unwrap();
+    *request.method_mut() = method;
+    Call::of_mut(request.extensions_mut()).set_route(Arc::new(Route::new(endpoint)));
+    request
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_about_to_leave_asks_where_its_body_is_polled() {
+    for (endpoint, leaves) in
+        [(Endpoint::PlaceOrder, false), (Endpoint::ModifyOrder, false), (Endpoint::CancelOrder, true)]
+    {
+        let journal = Lent::default();
+        let tracker = OrderTracker::journaled(at_noon(steadfast_dedup::Settings::default()), journal.clone());
+        let (held, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let gateway = {
+            let (held, go) = (held.clone(), go.clone());
+            service_fn(move |request: Request<GuardedBody<Full<Bytes>>>| {
+                let (held, go) = (held.clone(), go.clone());
+                async move {
+                    if request.method() != Method::GET {
+                        held.notify_one();
+                        go.notified().await;
+                    }
+                    // The first poll of the body, once the connection is there.
+                    request.into_body().collect().await?;
+                    Ok::<_, BoxError>(Response::new(Full::<Bytes>::from("{}")))
+                }
+            })
+        };
+        let service = DedupLayer::new(&tracker).layer(SendGuardLayer::new(&tracker).layer(gateway));
+        let service = tower::util::BoxCloneService::new(service.map_future(Box::pin));
+        let call = tokio::spawn(service.oneshot(routed(Method::POST, endpoint, ORDER)));
+        held.notified().await;
+        journal.lose();
+        go.notify_one();
+        match call.await.unwrap() {
+            Ok(_) => assert!(leaves, "{endpoint:?}"),
+            Err(error) => {
+                assert!(!leaves, "{endpoint:?}");
+                assert!(
+                    matches!(find_cause(&*error), Some(OrderRefused::NotOwner(_))),
+                    "{endpoint:?}: {error:?}"
+                );
+                assert!(Failure::find(&*error).is_some_and(Failure::is_refusal), "nobody repeats it");
+            }
+        }
+        assert_eq!(tracker.in_doubt(), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_the_loss_nothing_is_sent_again_and_no_listed_order_is_claimed() {
+    // It is not there, or comes after the loss: then it may be the next owner's.
+    for place in [gw504(), gw504().placed_after(s(9))] {
+        let (journal, gateway) = (Lent::default(), Gateway::default());
+        let rig = journal.rig(&gateway);
+        gateway.will([place]);
+        let a = rig.start("a", ORDER);
+        sleep(s(3)).await;
+        assert!(!a.is_finished());
+        journal.lose();
+        sleep(Duration::from_millis(300)).await;
+        assert!(a.is_finished(), "it is told at once");
+        assert_eq!(a.await.unwrap(), Told::Unresolved("owner_changed", vec![], 504));
+        sleep(s(300)).await;
+        assert_eq!(gateway.posts(), 1);
+        let claims = |event: &OrderEvent| matches!(event, OrderEvent::Recovered { .. });
+        assert!(!rig.events().iter().any(claims), "{:?}", rig.events());
+    }
+}

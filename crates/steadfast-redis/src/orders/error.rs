@@ -1,0 +1,65 @@
+use std::{error::Error, fmt, io, sync::Arc};
+
+use crate::error::StoreError;
+
+/// The orders of an account cannot be had from the store.
+#[derive(Clone)]
+#[non_exhaustive]
+pub enum OrdersError {
+    /// The store cannot be used.
+    Store(StoreError),
+    /// The store has no journal of the account's orders, or may lack some of it: it is new, was emptied, or was restarted
+    /// while no process owned the orders.
+    ///
+    /// What it lacks would be sent again under its name. So compare the service's order list with what was placed today,
+    /// and only then [accept](crate::Shared::accept_orders) the journal as it is, by this mark.
+    MayLackEntries {
+        /// Host and port of the store.
+        store: Arc<str>,
+        /// Stands for this loss. Another one has another mark.
+        mark: Arc<str>,
+    },
+    /// An entry of the journal is not understood: another version wrote it.
+    UnknownEntry {
+        /// Host and port of the store.
+        store: Arc<str>,
+        /// The entry in its stream.
+        entry: Arc<str>,
+    },
+    /// The thread that writes the journal cannot be started, or has ended.
+    NoThread(Arc<io::Error>),
+}
+
+impl fmt::Display for OrdersError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Store(error) => error.fmt(f),
+            Self::MayLackEntries { store, mark } => write!(
+                f,
+                "store {store} may lack some of the orders' journal: compare the order list with what was placed, then \
+                 accept mark {mark}"
+            ),
+            Self::UnknownEntry { store, entry } => {
+                write!(f, "entry {entry} of the orders' journal in store {store} is not understood")
+            }
+            Self::NoThread(_) => f.write_str("thread that writes the orders' journal does not run"),
+        }
+    }
+}
+
+steadfast_call::debug_in_one_line!(OrdersError);
+
+impl Error for OrdersError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::NoThread(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<StoreError> for OrdersError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}

@@ -1,0 +1,203 @@
+/// The number of an ownership and the random bits of its owner. It is compared whole: a number alone comes back after the
+/// store has lost its last writes, and two owners would hold the same.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[doc(hidden)]
+pub struct Fence {
+    /// Grows with each owner.
+    pub counter: u64,
+    /// 128 random bits.
+    pub owner: String,
+}
+
+/// A lease as the store shows it. It is alive while its renewals go on.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[doc(hidden)]
+pub struct Lease {
+    /// Whose it is.
+    pub fence: Fence,
+    /// The number of its last renewal.
+    pub renewals: u64,
+    /// The name of the owner's process.
+    pub name: String,
+}
+
+/// What the store says to a process that wants the orders.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[doc(hidden)]
+pub enum Taken {
+    /// They are its own.
+    Yes {
+        /// The fence's number.
+        counter: u64,
+        /// How many entries the journal has.
+        entries: u64,
+    },
+    /// Another process owns them.
+    Owned(Lease),
+    /// The journal may lack an entry. Only a person can [accept](Ledger::accept) it, by this mark.
+    MayLack(String),
+}
+
+/// A renewal of a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[doc(hidden)]
+pub struct Renewal {
+    /// Its number, by the owner's own count: a store that has lost a renewal would use its number again, and the lease
+    /// would seem to stand still.
+    pub number: u64,
+    /// True if the owner still owns the orders, by its own clock. Otherwise another run of the server may have lost the
+    /// entries of another owner.
+    pub still_owns: bool,
+}
+
+/// What the store says to an owner.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[doc(hidden)]
+pub enum Told {
+    /// It is done.
+    Done,
+    /// The orders are another process's, of this name; or nobody's, without one.
+    NotOwner(String),
+    /// The store has lost entries.
+    Lost,
+}
+
+/// What the store keeps about the owner of an account's orders and their journal, as a plain value. The scripts beside it
+/// decide the same, which a test shows on a real server.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[doc(hidden)]
+pub struct Ledger {
+    /// The run of the server in which an owner, or a person, has found everything there.
+    run: Option<String>,
+    counter: u64,
+    lease: Option<Lease>,
+    /// How many entries were written.
+    entries: u64,
+    journal: Vec<String>,
+    mark: Option<String>,
+}
+
+impl Ledger {
+    /// Gives the orders to a new owner, if nobody has them or the lease is still as it was `seen`. `mark` is a new one.
+    pub fn take(&mut self, run: &str, seen: Option<&Lease>, owner: &str, name: &str, mark: &str) -> Taken {
+        if self.run.as_deref() != Some(run) || self.lacks_entries() {
+            return Taken::MayLack(self.mark.get_or_insert_with(|| mark.to_owned()).clone());
+        }
+        let is_own = |lease: &Lease| lease.fence.owner == owner;
+        let is_as_seen =
+            |lease: &Lease| seen.is_some_and(|it| (&it.fence, it.renewals) == (&lease.fence, lease.renewals));
+        match &self.lease {
+            // A lost reply is asked for again.
+            Some(lease) if is_own(lease) => {}
+            Some(lease) if !is_as_seen(lease) => return Taken::Owned(lease.clone()),
+            _ => {
+                self.counter += 1;
+                let fence = Fence { counter: self.counter, owner: owner.to_owned() };
+                self.lease = Some(Lease { fence, renewals: 0, name: name.to_owned() });
+            }
+        }
+        Taken::Yes { counter: self.counter, entries: self.entries }
+    }
+
+    /// Renews the lease of an owner who knows so many entries to be written.
+    pub fn renew(&mut self, run: &str, fence: &Fence, known: u64, renewal: Renewal) -> Told {
+        if let Some(refused) = self.refuse(fence) {
+            return refused;
+        }
+        let is_another_run = self.run.as_deref() != Some(run);
+        if self.lacks_entries() || self.entries < known || (is_another_run && !renewal.still_owns) {
+            return Told::Lost;
+        }
+        self.run = Some(run.to_owned());
+        self.mark = None;
+        if let Some(lease) = &mut self.lease {
+            lease.renewals = renewal.number;
+        }
+        Told::Done
+    }
+
+    /// Appends entries behind the first `before` ones.
+    pub fn append(&mut self, fence: &Fence, before: u64, entries: &[String]) -> Told {
+        if let Some(refused) = self.refuse(fence) {
+            return refused;
+        }
+        let after = before + entries.len() as u64;
+        if self.lacks_entries() {
+            return Told::Lost;
+        }
+        // The reply was lost: the owner appends one batch at a time, and the same one until it is told.
+        if self.entries == after {
+            return Told::Done;
+        }
+        if self.entries != before {
+            return Told::Lost;
+        }
+        self.journal.extend_from_slice(entries);
+        self.entries = after;
+        Told::Done
+    }
+
+    /// Gives the orders back.
+    pub fn release(&mut self, fence: &Fence) -> bool {
+        let is_owner = self.refuse(fence).is_none();
+        if is_owner {
+            self.lease = None;
+        }
+        is_owner
+    }
+
+    /// Takes the journal as it is, if `mark` is the one that [`take`](Self::take) returned.
+    pub fn accept(&mut self, run: &str, mark: &str) -> bool {
+        if self.mark.as_deref() != Some(mark) {
+            return false;
+        }
+        self.mark = None;
+        self.run = Some(run.to_owned());
+        self.entries = self.journal.len() as u64;
+        // An owner that has not heard of the loss may still send, and its last renewals may be lost. So another one takes
+        // its place, who never renews, and is waited for.
+        let fence = Fence { counter: self.counter, owner: mark.to_owned() };
+        self.lease = Some(Lease { fence, renewals: 0, name: "nobody".to_owned() });
+        true
+    }
+
+    /// Returns the lease of the owner, if there is one.
+    #[must_use]
+    pub fn lease(&self) -> Option<&Lease> {
+        self.lease.as_ref()
+    }
+
+    #[cfg(test)]
+    pub(super) fn set_lease(&mut self, lease: Option<Lease>) {
+        self.lease = lease;
+    }
+
+    /// Returns the entries.
+    #[must_use]
+    pub fn journal(&self) -> &[String] {
+        &self.journal
+    }
+
+    /// Loses everything, as an emptied server does.
+    pub fn flush(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Loses the last entry without a trace elsewhere, as a stream that was cut.
+    pub fn cut(&mut self) {
+        self.journal.pop();
+    }
+
+    fn lacks_entries(&self) -> bool {
+        self.entries != self.journal.len() as u64
+    }
+
+    fn refuse(&self, fence: &Fence) -> Option<Told> {
+        match &self.lease {
+            Some(lease) if lease.fence == *fence => None,
+            lease => {
+                Some(Told::NotOwner(lease.as_ref().map_or_else(String::new, |lease| lease.name.clone())))
+            }
+        }
+    }
+}

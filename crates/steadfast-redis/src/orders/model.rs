@@ -1,0 +1,391 @@
+//! Every course of two processes, a store that forgets, and calls that are late or unanswered, within bounds.
+
+use std::collections::{HashSet, VecDeque};
+
+use super::{
+    ledger::{Fence, Ledger, Renewal, Taken, Told},
+    ownership::Ownership,
+};
+use crate::rule::Micros;
+
+/// Time goes on in steps of this.
+const STEP: Micros = 4_000_000;
+const LASTS: Micros = 12_000_000;
+/// The runs of the store.
+const RUNS: [&str; 2] = ["first", "second"];
+/// The name that a look is made under.
+const NOBODY: &str = "nobody's";
+const MARK: &str = "mark";
+
+/// The rules, each of which can be broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mistake {
+    None,
+    /// A standby does not wait for a lease to stand still.
+    TakesAtOnce,
+    /// An entry makes its process the owner for longer, as a renewal does.
+    EntryRenews,
+    /// The time of an owner is counted from the answer to its renewal.
+    CountsFromTheAnswer,
+    /// The fence is the number alone.
+    NumberAlone,
+    /// Entries are appended without a fence.
+    NoFence,
+    /// The send does not ask at the body's first poll.
+    SendsUnasked,
+    /// A store that forgot is taken without a person's word.
+    TakesWhatMayLack,
+    /// After a person's word nobody waits for an owner that has not heard.
+    AcceptsAtOnce,
+    /// After a person's word the lease is as before.
+    AcceptKeepsLease,
+    /// An owner whose time is over renews in another run of the store.
+    RenewsInAnotherRun,
+    /// The store counts the renewals, and forgets some.
+    StoreCounts,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Call {
+    Take(Option<super::ledger::Lease>),
+    Renew,
+    Append,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Answer {
+    Taken(Taken),
+    Renewed(Told),
+    Appended(Told),
+}
+
+/// The one order that a process places as an owner.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+enum Order {
+    #[default]
+    Unwritten,
+    Written,
+    /// Its body was polled: it leaves at any time from here on.
+    Polled,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Process {
+    ownership: Ownership,
+    entries: u64,
+    order: Order,
+    /// The answer that is on its way, and when it was asked for.
+    answer: Option<(Answer, Micros)>,
+    /// It has asked in this step of time, which it does once.
+    asked: bool,
+    /// The journal that it has read, and the number of its ownership.
+    read: Option<(u64, Vec<String>)>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct World {
+    now: Micros,
+    ledger: Ledger,
+    /// What a restart that loses the last write goes back to, while that is not saved yet.
+    before: Option<Ledger>,
+    run: usize,
+    flushed: bool,
+    /// A person has accepted that entries are lost.
+    accepted: bool,
+    /// An order was let go after another process had taken the orders.
+    polled_late: bool,
+    /// An entry was written by a process that is not the owner.
+    strange_entry: bool,
+    processes: [Process; 2],
+}
+
+impl World {
+    fn new() -> Self {
+        let mut ledger = Ledger::default();
+        ledger.take(RUNS[0], None, "", "", "first");
+        ledger.accept(RUNS[0], "first");
+        ledger.release(&Fence { counter: 0, owner: "first".to_owned() });
+        let process = |own: &str| Process {
+            ownership: Ownership::new(own),
+            entries: 0,
+            order: Order::default(),
+            answer: None,
+            asked: false,
+            read: None,
+        };
+        let before = None;
+        let processes = [process("one"), process("two")];
+        let mut world = Self {
+            now: 0,
+            ledger,
+            before,
+            run: 0,
+            flushed: false,
+            accepted: false,
+            polled_late: false,
+            strange_entry: false,
+            processes,
+        };
+        // The first one has the orders.
+        world.ask(0, Call::Take(None), Mistake::None);
+        world.receive(0, Mistake::None);
+        world
+    }
+
+    fn next(&self, mistake: Mistake) -> Vec<Self> {
+        let mut next = Vec::new();
+        let mut step = |change: &dyn Fn(&mut Self) -> bool| {
+            let mut world = self.clone();
+            if change(&mut world) {
+                next.push(world);
+            }
+        };
+        step(&|world| {
+            world.now += STEP;
+            world.before = None;
+            world.processes.iter_mut().for_each(|process| process.asked = false);
+            world.now <= LASTS
+        });
+        step(&|world| {
+            world.ledger.flush();
+            world.before = None;
+            !std::mem::replace(&mut world.flushed, true) && world.run == 0
+        });
+        // A restart, which may lose the last write.
+        for loses in [false, true] {
+            step(&|world| {
+                let before = world.before.take();
+                let is_new = !loses || before.is_some();
+                if loses && let Some(before) = before {
+                    world.ledger = before;
+                }
+                world.run += 1;
+                is_new && world.run < RUNS.len() && !world.flushed
+            });
+        }
+        step(&|world| {
+            let Taken::MayLack(mark) = world.ledger.clone().take(RUNS[world.run], None, NOBODY, "", MARK)
+            else {
+                return false;
+            };
+            world.write(|ledger, run| {
+                // The refusal has made the mark.
+                ledger.take(run, None, NOBODY, "", MARK);
+                let lease = ledger.lease().cloned();
+                ledger.accept(run, &mark);
+                if mistake == Mistake::AcceptKeepsLease && lease.is_some() {
+                    ledger.set_lease(lease);
+                }
+                if mistake == Mistake::AcceptsAtOnce {
+                    ledger.release(&Fence { counter: 0, owner: mark.clone() });
+                }
+            });
+            !std::mem::replace(&mut world.accepted, true)
+        });
+        for at in 0..2 {
+            for call in self.calls(at, mistake) {
+                step(&|world| {
+                    let process = &mut world.processes[at];
+                    let is_new = !std::mem::replace(&mut process.asked, true);
+                    let may_ask = process.answer.is_none() && (is_new || call == Call::Append);
+                    may_ask && world.ask(at, call.clone(), mistake)
+                });
+            }
+            step(&|world| world.receive(at, mistake));
+            // It is lost.
+            step(&|world| world.processes[at].answer.take().is_some());
+            step(&|world| {
+                let (now, process) = (world.now, &mut world.processes[at]);
+                let may_leave = mistake == Mistake::SendsUnasked || process.ownership.is_owner(now);
+                let leaves = process.order == Order::Written && may_leave;
+                process.order = if leaves { Order::Polled } else { process.order };
+                let number = |process: &Process| process.read.as_ref().map(|(number, _)| *number);
+                world.polled_late |=
+                    leaves && number(&world.processes[1 - at]) > number(&world.processes[at]);
+                leaves
+            });
+        }
+        next
+    }
+
+    fn calls(&self, at: usize, mistake: Mistake) -> Vec<Call> {
+        let Process { ownership, order, .. } = &self.processes[at];
+        if ownership.fence().is_some() {
+            let appends = (*order == Order::Unwritten).then_some(Call::Append);
+            return [Call::Renew].into_iter().chain(appends).collect();
+        }
+        let seen = ownership.dead_lease(if mistake == Mistake::TakesAtOnce { Micros::MAX } else { self.now });
+        vec![Call::Take(seen.cloned())]
+    }
+
+    fn write<T>(&mut self, change: impl FnOnce(&mut Ledger, &str) -> T) -> T {
+        let before = self.ledger.clone();
+        let result = change(&mut self.ledger, RUNS[self.run]);
+        if before != self.ledger {
+            self.before = Some(before);
+        }
+        result
+    }
+
+    /// The store does what a process asks for, and answers.
+    fn ask(&mut self, at: usize, call: Call, mistake: Mistake) -> bool {
+        let process = &self.processes[at];
+        let (own, entries) = (process.ownership.own().to_owned(), process.entries);
+        let mut fence = process.ownership.fence();
+        let renewal = matches!(call, Call::Renew)
+            .then(|| self.processes[at].ownership.renewal(self.now))
+            .flatten()
+            .map(|renewal| match mistake {
+                Mistake::RenewsInAnotherRun => Renewal { still_owns: true, ..renewal },
+                Mistake::StoreCounts => {
+                    Renewal { number: self.ledger.lease().map_or(0, |lease| lease.renewals) + 1, ..renewal }
+                }
+                _ => renewal,
+            });
+        if let Some(fence) = &mut fence
+            && let Some(held) = self.ledger.lease().map(|lease| &lease.fence)
+            && (mistake == Mistake::NumberAlone && held.counter == fence.counter
+                || mistake == Mistake::NoFence)
+        {
+            *fence = held.clone();
+        }
+        let order = own.clone();
+        let answer = self.write(|ledger, run| match (call, fence) {
+            (Call::Take(seen), _) => {
+                if mistake == Mistake::TakesWhatMayLack
+                    && let Taken::MayLack(mark) = ledger.clone().take(run, None, NOBODY, "", MARK)
+                {
+                    ledger.take(run, None, NOBODY, "", MARK);
+                    ledger.accept(run, &mark);
+                }
+                Some(Answer::Taken(ledger.take(run, seen.as_ref(), &own, "", MARK)))
+            }
+            (Call::Renew, Some(fence)) => Some(Answer::Renewed(ledger.renew(run, &fence, entries, renewal?))),
+            (Call::Append, Some(fence)) if mistake == Mistake::NoFence => {
+                let behind = ledger.journal().len() as u64;
+                Some(Answer::Appended(ledger.append(&fence, behind, &[order])))
+            }
+            (Call::Append, Some(fence)) => Some(Answer::Appended(ledger.append(&fence, entries, &[order]))),
+            _ => None,
+        });
+        if answer == Some(Answer::Appended(Told::Done)) {
+            let writer = self.processes[at].ownership.fence();
+            self.strange_entry |= self.ledger.lease().map(|lease| &lease.fence) != writer.as_ref();
+        }
+        if let Some(Answer::Taken(Taken::Yes { counter, .. })) = answer {
+            let journal = self.ledger.journal().to_vec();
+            self.processes[at].read.get_or_insert((counter, journal));
+        }
+        self.processes[at].answer = answer.map(|answer| (answer, self.now));
+        true
+    }
+
+    fn receive(&mut self, at: usize, mistake: Mistake) -> bool {
+        let (now, process) = (self.now, &mut self.processes[at]);
+        let Some((answer, sent)) = process.answer.take() else { return false };
+        let sent = if mistake == Mistake::CountsFromTheAnswer { now } else { sent };
+        match answer {
+            Answer::Taken(taken) => {
+                if let Taken::Yes { entries, .. } = taken {
+                    process.entries = entries;
+                }
+                process.ownership.taken(&taken, sent, now);
+            }
+            Answer::Appended(told) => {
+                match mistake {
+                    Mistake::EntryRenews => process.ownership.renewed(&told, sent),
+                    _ => process.ownership.appended(&told),
+                }
+                if told == Told::Done {
+                    process.order = Order::Written;
+                    process.entries += 1;
+                }
+            }
+            Answer::Renewed(told) => process.ownership.renewed(&told, sent),
+        }
+        true
+    }
+
+    /// Returns what is wrong, if anything is.
+    fn wrong(&self) -> Option<&'static str> {
+        let owns = |process: &Process| process.ownership.is_owner(self.now);
+        if self.processes.iter().filter(|process| owns(process)).count() > 1 {
+            return Some("two owners at once");
+        }
+        if self.strange_entry {
+            return Some("an entry of a process that is not the owner");
+        }
+        if self.polled_late {
+            return Some("an order let go by a process that is not the owner");
+        }
+        for (one, other) in [(0, 1), (1, 0)] {
+            let (one, other) = (&self.processes[one], &self.processes[other]);
+            let (Some((former, _)), Some((later, read))) = (&one.read, &other.read) else { continue };
+            // A person who accepts a loss answers for what is lost.
+            if one.order == Order::Polled
+                && former < later
+                && !self.accepted
+                && !read.iter().any(|it| it == one.ownership.own())
+            {
+                return Some("an order that the next owner does not know");
+            }
+        }
+        None
+    }
+}
+
+/// How many worlds the plain tests look at, the nearest first. `STEADFAST_DEEP` looks at all.
+const NEAREST: usize = 20_000;
+
+fn most() -> usize {
+    if std::env::var_os("STEADFAST_DEEP").is_some() { usize::MAX } else { NEAREST }
+}
+
+/// Returns what goes wrong, and how many worlds were looked at.
+fn explore(mistake: Mistake) -> (Option<&'static str>, usize) {
+    let first = World::new();
+    let (mut seen, mut open) = (HashSet::from([first.clone()]), VecDeque::from([first]));
+    while seen.len() < most()
+        && let Some(world) = open.pop_front()
+    {
+        if let Some(wrong) = world.wrong() {
+            return (Some(wrong), seen.len());
+        }
+        for next in world.next(mistake) {
+            if seen.insert(next.clone()) {
+                open.push_back(next);
+            }
+        }
+    }
+    (None, seen.len())
+}
+
+#[test]
+fn no_two_processes_own_the_orders_and_no_owner_lacks_what_was_sent() {
+    let (wrong, worlds) = explore(Mistake::None);
+    println!("{worlds} worlds");
+    assert_eq!(wrong, None);
+    assert!(worlds >= NEAREST, "{worlds}");
+}
+
+#[test]
+fn each_rule_that_is_broken_is_found() {
+    let near = [Mistake::TakesAtOnce, Mistake::NumberAlone, Mistake::NoFence, Mistake::AcceptsAtOnce];
+    let far = [
+        Mistake::EntryRenews,
+        Mistake::CountsFromTheAnswer,
+        Mistake::SendsUnasked,
+        Mistake::TakesWhatMayLack,
+        Mistake::AcceptKeepsLease,
+        Mistake::RenewsInAnotherRun,
+        Mistake::StoreCounts,
+    ];
+    for mistake in near.into_iter().chain(far) {
+        if most() == NEAREST && far.contains(&mistake) {
+            continue;
+        }
+        let (wrong, worlds) = explore(mistake);
+        println!("{mistake:?}: {wrong:?} in {worlds} worlds");
+        assert!(wrong.is_some(), "{mistake:?}");
+    }
+}

@@ -1,0 +1,319 @@
+//! One owner of an account's orders at a time: real processes, a real store, one sandbox.
+
+use std::{collections::HashMap, env, fs, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
+
+use redis::cmd;
+use steadfast::{Access, Client, ErrorKind, InvalidClient, OrderChange, OrderRequest, Paths, ext::IntentId};
+use steadfast_dedup::Reason;
+use steadfast_limit::Account;
+use steadfast_redis::{Orders, OrdersError, Shared};
+use steadfast_sandbox::{OrderTruth, Sandbox};
+use tokio::{
+    net::TcpListener,
+    process::{Child, Command},
+    task::JoinSet,
+    time::{Instant, sleep, timeout},
+};
+
+use crate::server::Server;
+
+const MS: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+const OWNER: &str = "{sf:SB0001}:orders";
+
+/// Gives a child the gateway, its credentials, the store, what to do, and where to say what came of it.
+const CHILD: &str = "STEADFAST_OWNER_CHILD";
+
+/// A sandbox and a store, and what a client needs.
+struct World {
+    sandbox: Sandbox,
+    server: Server,
+    base: String,
+    folder: tempfile::TempDir,
+}
+
+impl World {
+    /// `None` if no store is installed. A person has accepted the new store.
+    async fn start(sandbox: Sandbox) -> Option<Self> {
+        let server = Server::start().await?;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}/v2", listener.local_addr().unwrap());
+        let served = sandbox.clone();
+        tokio::spawn(async move { served.serve(listener, std::future::pending()).await });
+        let world = Self { sandbox, server, base, folder: tempfile::tempdir().unwrap() };
+        let shared = world.shared().await;
+        let Err(OrdersError::MayLackEntries { mark, .. }) = shared.orders("first").await else {
+            panic!("a new store is accepted by nobody")
+        };
+        assert!(shared.accept_orders(&mark).await.unwrap());
+        // Nobody has used it yet, so the wait is left out.
+        let mut remove = cmd("HDEL");
+        remove.arg(OWNER).arg("owner");
+        () = remove.query_async(&mut world.server.connection().await).await.unwrap();
+        Some(world)
+    }
+
+    async fn shared(&self) -> Shared {
+        let shared = Shared::connect(&self.server.url(), &account()).await.unwrap();
+        shared.has_new_token();
+        shared
+    }
+
+    async fn orders(&self, process: &str) -> Orders {
+        self.shared().await.orders(process).await.unwrap()
+    }
+
+    /// A client of the process that has these orders.
+    async fn client(&self, orders: Orders) -> Client {
+        let own = self.sandbox.credentials();
+        client(&self.base, &own.api_key, &own.access_token, self.shared().await, orders)
+    }
+
+    fn child(&self, does: &str) -> Child {
+        let own = self.sandbox.credentials();
+        let said = self.said().display().to_string();
+        let url = self.server.url();
+        let facts = [self.base.as_str(), &own.api_key, &own.access_token, &url, does, &said].join("\n");
+        let mut command = Command::new(env::current_exe().unwrap());
+        command.args(["--exact", "owner::child"]).env(CHILD, facts).kill_on_drop(true);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().unwrap()
+    }
+
+    fn said(&self) -> PathBuf {
+        self.folder.path().join("said")
+    }
+
+    /// Returns how many orders the gateway has of each quantity.
+    fn book(&self) -> HashMap<String, usize> {
+        let mut book = HashMap::new();
+        for order in self.sandbox.state().orders {
+            *book.entry(order.qty).or_default() += 1;
+        }
+        book
+    }
+
+    /// Waits until the gateway has so many orders.
+    async fn has(&self, orders: usize) {
+        timeout(20 * SECOND, async {
+            while self.sandbox.state().orders.len() < orders {
+                sleep(10 * MS).await;
+            }
+        })
+        .await
+        .unwrap();
+    }
+}
+
+fn account() -> Account {
+    Account::new("SB0001")
+}
+
+fn client(base: &str, key: &str, token: &str, shared: Shared, orders: Orders) -> Client {
+    let builder = Client::builder(base.parse().unwrap(), Access::token(key, token).unwrap());
+    let builder = builder.paths(Paths::published_client());
+    builder.account(account()).shared(shared).shared_orders(orders).build().unwrap()
+}
+
+/// The order of that name. Each has a quantity of its own.
+fn order(name: usize) -> OrderRequest {
+    let qty = (name + 1).to_string();
+    let fields = [
+        ("symId", "EQT_INFY_EQ_NSE"),
+        ("qty", &*qty),
+        ("side", "buy"),
+        ("type", "limit"),
+        ("limitPrice", "1500.05"),
+        ("product", "intraday"),
+        ("validity", "day"),
+    ];
+    OrderRequest::from_fields(fields).unwrap()
+}
+
+fn name(name: usize) -> IntentId {
+    IntentId::new(format!("order {name}"))
+}
+
+fn sandbox(script: &str) -> Sandbox {
+    Sandbox::builder().published_client().script(script).unwrap().build().unwrap()
+}
+
+/// The owner that is killed or stopped.
+#[tokio::test]
+async fn child() {
+    let Ok(facts) = env::var(CHILD) else { return };
+    let facts: Vec<&str> = facts.split('\n').collect();
+    let [base, key, token, store, does, said] = facts[..] else { panic!("six facts") };
+    let shared = Shared::connect(store, &account()).await.unwrap();
+    shared.has_new_token();
+    let orders = shared.orders("the first").await.unwrap();
+    assert!(orders.is_owner());
+    let client = client(base, key, token, shared, orders);
+    if does == "burst" {
+        let mut calls = JoinSet::new();
+        for it in 0..BURST {
+            let client = client.clone();
+            calls.spawn(async move { client.place_order_as(&order(it), name(it)).await.map(drop) });
+        }
+        while calls.join_next().await.is_some() {}
+        return;
+    }
+    let stopped = client.place_order_as(&order(0), name(0)).await.unwrap_err();
+    let later = client.place_order_as(&order(1), name(1)).await.unwrap_err();
+    fs::write(said, format!("{:?} {:?}", stopped.unresolved().map(|it| it.reason), later.kind())).unwrap();
+}
+
+const BURST: usize = 24;
+
+#[tokio::test]
+async fn a_process_that_does_not_own_the_orders_says_who_does_and_sends_none() {
+    let Some(world) = World::start(sandbox("")).await else { return };
+    let one = world.client(world.orders("one").await).await;
+    let id = one.place_order_as(&order(0), name(0)).await.unwrap().order_id;
+    let other = world.orders("other").await;
+    assert!(!other.is_owner());
+    let other = world.client(other).await;
+    let refused = other.place_order_as(&order(1), name(1)).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::NotOwner, "{refused:?}");
+    assert_eq!(refused.not_owner().and_then(|it| it.owner.as_deref()), Some("one"));
+    assert!(refused.retry_in().is_some_and(|wait| wait > Duration::ZERO), "{refused:?}");
+    assert!(refused.to_string().contains("process one owns the orders"), "{refused}");
+    let change = OrderChange::new().qty(5);
+    assert_eq!(other.modify(&id, &change).await.unwrap_err().kind(), ErrorKind::NotOwner);
+    // It cancels what the other one has placed.
+    other.cancel(&id).await.unwrap();
+    assert_eq!(other.orders().await.unwrap().len(), 1);
+    one.shutdown().await;
+    drop(one);
+    // They were given back.
+    let began = Instant::now();
+    let orders = world.orders("other").await;
+    assert!(orders.is_owner() && began.elapsed() < SECOND, "{:?}", began.elapsed());
+    let other = world.client(orders).await;
+    let same = other.place_order_as(&order(0), name(0)).await.unwrap();
+    assert_eq!(same.order_id, id, "a name is one order on all machines");
+    other.place_order_as(&order(1), name(1)).await.unwrap();
+    assert_eq!(world.sandbox.state().orders.len(), 2);
+}
+
+#[tokio::test]
+async fn an_owner_that_loses_the_orders_takes_no_listed_order_for_its_own() {
+    // The gateway places the order, and its answer is lost. The list shows it late.
+    let script = "[[fault]]\nname = 'placement.504-applied'\nnth = 1\nanswer_after_ms = 3500";
+    let Some(world) = World::start(sandbox(script)).await else { return };
+    let client = world.client(world.orders("one").await).await;
+    let caller = client.clone();
+    let call = tokio::spawn(async move { caller.place_order_as(&order(0), name(0)).await });
+    world.has(1).await;
+    () = cmd("FLUSHALL").query_async(&mut world.server.connection().await).await.unwrap();
+    let lost = timeout(15 * SECOND, call).await.unwrap().unwrap().unwrap_err();
+    assert_eq!(lost.unresolved().map(|it| it.reason), Some(Reason::OwnerChanged), "{lost:?}");
+    let refused = client.place_order_as(&order(1), name(1)).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::NotOwner, "{refused:?}");
+    // Nor does another process get them before a person has looked.
+    let again = world.shared().await.orders("other").await;
+    let Err(OrdersError::MayLackEntries { mark, .. }) = again else { panic!("{again:?}") };
+    assert!(!world.shared().await.accept_orders("another mark").await.unwrap());
+    assert!(world.shared().await.accept_orders(&mark).await.unwrap());
+    let began = Instant::now();
+    let orders = world.orders("other").await;
+    assert!(orders.is_owner() && began.elapsed() > 8 * SECOND, "{:?}", began.elapsed());
+    assert_eq!(world.sandbox.state().orders.len(), 1);
+}
+
+#[tokio::test]
+async fn an_owner_killed_in_a_burst_is_followed_and_no_order_is_placed_twice_or_forgotten() {
+    killed(1).await;
+}
+
+/// The same, as often as a campaign wants it.
+#[tokio::test]
+async fn owner_is_killed_many_times() {
+    let times = env::var("STEADFAST_OWNER_KILLS").map_or(0, |times| times.parse().unwrap());
+    for seed in 0..times {
+        killed(seed).await;
+    }
+}
+
+async fn killed(seed: u64) {
+    let sandbox =
+        Sandbox::builder().published_client().seed(seed).fault("placement.504-applied", 0.3).unwrap();
+    let sandbox = sandbox.fault("placement.504-not-applied", 0.2).unwrap().build().unwrap();
+    let Some(world) = World::start(sandbox).await else { return };
+    let mut owner = world.child("burst");
+    world.has(4 + seed as usize % 12).await;
+    let standby = Arc::new(world.shared().await);
+    let next = tokio::spawn(async move { standby.wait_for_orders("the next").await });
+    sleep(SECOND / 2).await;
+    owner.start_kill().unwrap();
+    let died = Instant::now();
+    owner.wait().await.unwrap();
+    let orders = timeout(30 * SECOND, next).await.unwrap().unwrap().unwrap();
+    let took = died.elapsed();
+    assert!(orders.is_owner() && took <= 12 * SECOND, "{took:?}");
+    world.sandbox.heal();
+    let client = world.client(orders).await;
+    client.recover().await.unwrap();
+    let (mut placed, mut doubted) = (0, 0);
+    for it in 0..BURST {
+        match client.place_order_as(&order(it), name(it)).await {
+            Ok(told) => {
+                placed += 1;
+                let qty = (it + 1).to_string();
+                let orders = world.sandbox.state().orders;
+                let is_right = |order: &OrderTruth| order.order_id == told.order_id && order.qty == qty;
+                assert!(orders.iter().any(is_right), "{it} is told {told:?} of {orders:?}");
+            }
+            // It is told, and not sent.
+            Err(error) => {
+                assert!(matches!(error.kind(), ErrorKind::InDoubt | ErrorKind::NotObserved), "{error:?}");
+                doubted += 1;
+            }
+        }
+    }
+    let book = world.book();
+    println!("took over after {took:?}: {placed} placed, {doubted} in doubt, {} at the gateway", book.len());
+    assert!(book.values().all(|count| *count == 1), "placed twice: {book:?}");
+}
+
+#[tokio::test]
+async fn an_owner_that_was_stopped_in_a_send_is_told_in_doubt_and_places_nothing_more() {
+    let script = "[[fault]]\nname = 'placement.504-applied'\nnth = 1\nanswer_after_ms = 12000";
+    let Some(world) = World::start(sandbox(script)).await else { return };
+    let mut owner = world.child("stopped");
+    world.has(1).await;
+    let signal = async |signal: &str| {
+        let id = owner.id().unwrap().to_string();
+        assert!(Command::new("kill").args([signal, id.as_str()]).status().await.unwrap().success());
+    };
+    signal("-STOP").await;
+    let orders = timeout(20 * SECOND, world.orders("the next")).await.unwrap();
+    assert!(orders.is_owner());
+    let client = world.client(orders).await;
+    let found = client.recover().await.unwrap();
+    assert_eq!(found.len(), 1, "{found:?}");
+    let same = client.place_order_as(&order(0), name(0)).await.unwrap();
+    assert!(!same.order_id.is_empty());
+    signal("-CONT").await;
+    assert!(timeout(60 * SECOND, owner.wait()).await.unwrap().unwrap().success());
+    let said = fs::read_to_string(world.said()).unwrap();
+    assert_eq!(said, "Some(OwnerChanged) NotOwner");
+    assert_eq!(world.book(), HashMap::from([("1".to_owned(), 1)]));
+}
+
+#[tokio::test]
+async fn shared_orders_go_with_no_other_account_journal_or_tracker() {
+    let Some(world) = World::start(sandbox("")).await else { return };
+    let builder = || {
+        let access = Access::token("key", "token").unwrap();
+        Client::builder(world.base.parse().unwrap(), access).account(account())
+    };
+    let tracker = steadfast_dedup::OrderTracker::default();
+    for builder in [
+        builder().account(Account::new("SB0002")),
+        builder().journal(world.folder.path().join("journal")),
+        builder().tracker(tracker),
+    ] {
+        let refused = builder.shared_orders(world.orders("one").await).build();
+        assert!(matches!(refused, Err(InvalidClient::SharedOrders)), "{refused:?}");
+    }
+}
