@@ -3,6 +3,7 @@
 mod next_step;
 mod row;
 mod rule;
+mod sidecar;
 
 use std::{
     io,
@@ -15,6 +16,7 @@ use steadfast::{
 };
 use tokio::sync::broadcast::error::TryRecvError;
 
+pub(crate) use self::sidecar::Note;
 use self::{
     next_step::NextSteps,
     row::{NOT_EXECUTED, Row, show},

@@ -41,7 +41,7 @@ use crate::{
     config,
     events::Kept,
     exit::{Failed, print_note},
-    orders,
+    orders::{self, Note},
     signal::Signals,
 };
 
@@ -185,6 +185,15 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
         token_file: upstream.token_file.clone(),
         sandbox_admin,
     };
+    let _note =
+        upstream.journal.as_deref().zip(upstream.token_file.clone()).and_then(|(journal, token_file)| {
+            let noted = Note::write(journal, format!("http://{admin}"), token_file);
+            noted
+                .inspect_err(|error| {
+                    print_note(format_args!("steadfast: `orders rule` does not find this proxy: {error}"))
+                })
+                .ok()
+        });
     let mut child = match task {
         Task::Tell { json } => {
             announce(&facts, json);

@@ -10,6 +10,7 @@ use crate::{
     answer::AnswerBody,
     dashboard::{Access, DASHBOARD, DOOR, Page, cookie_name, protect, set_cookie},
     front::{Framing, Front, Head, Refusal, Scope, Visitor, bearer},
+    ruling::Ruled,
     server::{Proxy, text},
     token_health,
 };
@@ -23,6 +24,8 @@ pub(crate) enum Task {
     Halt,
     Resume,
     Reload,
+    /// Rule on an order; `None` if the query cannot be read.
+    Rule(Option<Ruled>),
     /// The page for a visitor without a cookie.
     Door,
     Page,
@@ -93,6 +96,10 @@ fn permitted(call: (&str, &str), from: Visitor, granted: Scope, head: &Head<'_>)
         ("POST", "/-/resume") => (Task::Resume, Scope::Trade),
         // The page has no switch for it.
         ("POST", "/-/reload") if from == Visitor::Program => (Task::Reload, Scope::Trade),
+        ("POST", target) if path_of(target) == RULE => {
+            let query = target.split_once('?').map_or("", |(_, query)| query);
+            (Task::Rule(Ruled::read(query)), Scope::Trade)
+        }
         // A cookie must not outlive itself.
         ("POST", "/-/link") if from == Visitor::Program => {
             let host = head.one("host")?.ok_or(Refusal::Host)?;
@@ -103,9 +110,16 @@ fn permitted(call: (&str, &str), from: Visitor, granted: Scope, head: &Head<'_>)
         (_, "/-/state" | "/-/events" | "/-/halt" | "/-/resume" | "/-/reload" | "/-/link" | "/-/enter") => {
             return Err(Refusal::Method);
         }
+        (_, target) if path_of(target) == RULE => return Err(Refusal::Method),
         _ => return Err(Refusal::Path),
     };
     if granted < needed { Err(Refusal::Scope) } else { Ok(task) }
+}
+
+const RULE: &str = "/-/rule";
+
+fn path_of(target: &str) -> &str {
+    target.split_once('?').map_or(target, |(path, _)| path)
 }
 
 /// Answers a call. A stream ends when `stop` changes.
@@ -142,6 +156,11 @@ pub(crate) fn answer(proxy: &Proxy, task: Task, stop: &watch::Receiver<()>) -> R
             Some(Err(told)) => text(StatusCode::CONFLICT, told + "\n"),
             None => text(StatusCode::CONFLICT, "there is no config file\n"),
         },
+        Task::Rule(Some(ruled)) => ruled.apply(proxy),
+        Task::Rule(None) => text(
+            StatusCode::BAD_REQUEST,
+            "a ruling has account, intent, and placed=ORDER-ID or not-placed=\n",
+        ),
         Task::Door => of_page(&DOOR, StatusCode::UNAUTHORIZED),
         Task::Page => of_page(&DASHBOARD, StatusCode::OK),
         Task::State(scope) => match serde_json::to_vec(&dashboard.state(scope)) {

@@ -119,6 +119,11 @@ impl Dashboard {
         self.board.lock().refused(reason);
     }
 
+    /// Enters a person's ruling on an order: placed as this id, or not.
+    pub(crate) fn ruled(&self, name: &str, order_id: Option<String>) {
+        self.board.lock().order_ruled(self.now(), name, order_id);
+    }
+
     /// Returns everything as it is now.
     pub(crate) fn state(&self, scope: Scope) -> State {
         let reading = self.sources.read();

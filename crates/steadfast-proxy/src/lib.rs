@@ -81,6 +81,7 @@ mod listener;
 mod login;
 mod mask;
 mod orders;
+mod ruling;
 mod screen;
 mod server;
 mod strangers;

@@ -208,8 +208,8 @@ impl Proxy {
     }
 
     /// Serves an operator on `listener`: `GET /livez`, `/readyz`, `/startupz` and `/metrics`, `POST /-/halt`, `/-/resume`,
-    /// `/-/reload` and `/-/link`, and the [dashboard](crate#dashboard). The first three need no token, `/metrics` and
-    /// `/-/link` any, and the others one that trades.
+    /// `/-/reload`, `/-/rule` and `/-/link`, and the [dashboard](crate#dashboard). The first three need no token, `/metrics`
+    /// and `/-/link` any, and the others one that trades.
     ///
     /// # Errors
     ///

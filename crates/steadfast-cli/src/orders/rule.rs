@@ -3,9 +3,11 @@
 use std::{
     collections::BTreeMap,
     io::{self, IsTerminal},
-    path::Path,
+    path::{Path, PathBuf},
+    time::Duration,
 };
 
+use http::Uri;
 use steadfast::dedup::{
     IntentNo, Reason, RecoveredOrder, Verdict,
     journal::{Entry, FileJournal, Journal, JournalError, Record},
@@ -13,12 +15,13 @@ use steadfast::dedup::{
 use steadfast_call::Outcome;
 
 use super::{
-    Unresolved,
+    Unresolved, missing,
     row::{Row, show},
+    sidecar::Sidecar,
 };
 use crate::{
     exit::{Failed, print_note},
-    journal::with_advice,
+    journal::{beside, with_advice},
     question::confirmed,
     readable::identifier,
     signal::interrupted,
@@ -29,13 +32,20 @@ use crate::{
 pub(super) struct Rule {
     #[command(flatten)]
     journal: Unresolved,
-    /// The order, as `orders unresolved` names it: line-3, or #7 for one without a name.
-    name: String,
+    /// The orders, as `orders unresolved` names them: line-3, or #7 for one without a name.
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
     #[command(flatten)]
     ruling: Ruling,
     /// Write it down without being asked. Needed where no question can be asked, because input or screen is no terminal.
     #[arg(long, short)]
     yes: bool,
+    /// The operator's address of the sidecar that holds the journal. Without it the verb finds one by itself.
+    #[arg(long, value_name = "URL")]
+    admin: Option<Uri>,
+    /// The file with that sidecar's local token; beside the journal if absent.
+    #[arg(long, value_name = "PATH", requires = "admin")]
+    token_file: Option<PathBuf>,
 }
 
 #[derive(clap::Args)]
@@ -49,6 +59,24 @@ struct Ruling {
     not_placed: bool,
 }
 
+/// Whoever writes to the journal.
+enum Writer {
+    /// This process. The journal is locked from before the question to the end, so that no run can send or settle the order
+    /// meanwhile.
+    Own(FileJournal),
+    /// The sidecar that runs. It takes no ruling on an order that it has settled meanwhile.
+    Sidecar(Sidecar),
+}
+
+/// A ruling on one order.
+struct Ruled<'a> {
+    order: &'a RecoveredOrder,
+    /// An earlier ruling on it is corrected.
+    corrects: bool,
+    owner: Option<Owner>,
+    row: Row<'a>,
+}
+
 pub(super) async fn run(args: Rule) -> Result<(), Failed> {
     tokio::select! {
         () = interrupted() => Err(Failed::interrupted("interrupted; `steadfast orders unresolved` shows what is still in doubt")),
@@ -56,74 +84,140 @@ pub(super) async fn run(args: Rule) -> Result<(), Failed> {
     }
 }
 
-/// Asks the service nothing. The journal is locked from before the question to the end, so that no run can send or
-/// settle the order meanwhile.
-async fn rule(
-    Rule { journal: Unresolved { journal: path, json }, name, ruling, yes }: Rule,
-) -> Result<(), Failed> {
-    let order_id = ruling.placed.as_deref().map(str::trim);
+/// Asks the service nothing.
+async fn rule(args: Rule) -> Result<(), Failed> {
+    let Unresolved { journal: path, json } = args.journal;
+    let order_id = args.ruling.placed.as_deref().map(str::trim);
     if order_id.is_some_and(|id| id.is_empty() || id.chars().any(char::is_control)) {
         return Err(Failed::usage(
             "--placed wants the order's identifier, as the service's order list shows it",
         ));
     }
-    let journal = open(&path)?;
-    let entries = journal.recover();
+    if order_id.is_some() && args.names.len() > 1 {
+        return Err(Failed::usage("--placed is one order's identifier: name one order"));
+    }
+    let writer = match args.admin {
+        Some(admin) => {
+            let token_file = args.token_file.unwrap_or_else(|| beside(&path, ".token"));
+            Writer::Sidecar(Sidecar::at(&admin, &token_file)?)
+        }
+        None => open(&path)?,
+    };
+    let entries = match &writer {
+        Writer::Own(journal) => journal.recover(),
+        Writer::Sidecar(_) => entries_of(&path)?,
+    };
     let open = steadfast::dedup::unresolved(&entries);
     // An earlier ruling may be corrected.
     let unruled: Vec<_> =
         entries.iter().filter(|entry| !matches!(entry.record, Record::Ruled { .. })).cloned().collect();
     let rulable = steadfast::dedup::unresolved(&unruled);
-    let order = pick(&rulable, &name, &path)?;
-    let corrects = !open.iter().any(|other| other.account == order.account && other.intent == order.intent);
-    let owner = order_id.and_then(|order_id| owner(&entries, order, order_id));
-    if let Some((order_id, owner)) = order_id.zip(owner.as_ref()).filter(|(id, it)| !it.may_lose(order, id)) {
-        return Err(Failed::usage(format_args!(
-            "nothing was written: the journal gives {order_id} to {}, and no two orders have one identifier",
-            owner.name
-        )));
+    let mut rulings: Vec<Ruled<'_>> = Vec::new();
+    for name in &args.names {
+        let order = pick(&rulable, name, &path)?;
+        if !rulings.iter().any(|ruled| is_same(ruled.order, order)) {
+            rulings.push(Ruled::new(order, order_id, &open, &entries)?);
+        }
     }
-    let row = Row {
-        status: if order_id.is_some() { "placed" } else { "not placed" }.to_owned(),
-        order_id: order_id.map(identifier),
-        candidates: Vec::new(),
-        ..Row::of(order)
-    };
-    if let Some(order_id) = order_id.filter(|order_id| !is_listed(&entries, order, order_id)) {
+    if let Some(order_id) =
+        order_id.filter(|id| rulings.iter().any(|its| !is_listed(&entries, its.order, id)))
+    {
         print_note(format_args!(
             "no list that the journal knows has shown {order_id}: make sure that it is the order's identifier"
         ));
     }
-    print_note(format_args!("{row}: {}", consequence(order_id.is_some())));
-    if let Some(owner) = &owner {
-        print_note(format_args!(
-            "an answer gave that identifier to {}, which is in doubt from now on, and not sent again",
-            owner.name
-        ));
+    for ruled in &rulings {
+        print_note(format_args!("{}: {}", ruled.row, consequence(order_id.is_some())));
+        if let Some(owner) = &ruled.owner {
+            print_note(format_args!(
+                "an answer gave that identifier to {}, which is in doubt from now on, and not sent again",
+                owner.name
+            ));
+        }
     }
-    consent(yes).await?;
-    let lost = owner.iter().map(|owner| Record::Unresolved {
-        intent: owner.intent,
-        reason: Reason::AcceptedUnknownId.as_str().to_owned(),
-        candidates: Vec::new(),
-    });
-    for record in lost {
-        // First: an order in doubt too many does no harm.
-        let written = journal.append_durably(Entry { account: order.account.clone(), record });
-        written.await.map_err(|error| Failed::error(with_advice(&error)))?;
+    consent(args.yes).await?;
+    for ruled in &rulings {
+        match &writer {
+            Writer::Own(journal) => ruled.write(journal, order_id).await?,
+            Writer::Sidecar(sidecar) => {
+                sidecar.rule(ruled.order, order_id).await?;
+                until_written(&path, ruled.order).await?;
+            }
+        }
     }
-    let record = Record::Ruled { intent: order.intent, order_id: order_id.map(str::to_owned) };
-    let written = journal.append_durably(Entry { account: order.account.clone(), record });
-    written.await.map_err(|error| Failed::error(with_advice(&error)))?;
     stdout::done(format_args!("the ruling is written down in {}", path.display()));
-    show(&[row], json)?;
-    print_note(format_args!(
-        "written down in {}; still in doubt: {}",
-        path.display(),
-        open.len() - usize::from(!corrects) + usize::from(owner.is_some())
-    ));
+    let still = open.len() - rulings.iter().filter(|ruled| !ruled.corrects).count()
+        + rulings.iter().filter(|ruled| ruled.owner.is_some()).count();
+    show(&rulings.into_iter().map(|ruled| ruled.row).collect::<Vec<_>>(), json)?;
+    print_note(format_args!("written down in {}; still in doubt: {still}", path.display()));
     Ok(())
 }
+
+impl<'a> Ruled<'a> {
+    fn new(
+        order: &'a RecoveredOrder,
+        order_id: Option<&'a str>,
+        open: &[RecoveredOrder],
+        entries: &[Entry],
+    ) -> Result<Self, Failed> {
+        let owner = order_id.and_then(|order_id| owner(entries, order, order_id));
+        if let Some((order_id, owner)) =
+            order_id.zip(owner.as_ref()).filter(|(id, it)| !it.may_lose(order, id))
+        {
+            return Err(Failed::usage(format_args!(
+                "nothing was written: the journal gives {order_id} to {}, and no two orders have one identifier",
+                owner.name
+            )));
+        }
+        let row = Row {
+            status: if order_id.is_some() { "placed" } else { "not placed" }.to_owned(),
+            order_id: order_id.map(identifier),
+            candidates: Vec::new(),
+            ..Row::of(order)
+        };
+        let corrects = !open.iter().any(|other| is_same(other, order));
+        Ok(Self { order, corrects, owner, row })
+    }
+
+    async fn write(&self, journal: &FileJournal, order_id: Option<&str>) -> Result<(), Failed> {
+        let lost = self.owner.iter().map(|owner| Record::Unresolved {
+            intent: owner.intent,
+            reason: Reason::AcceptedUnknownId.as_str().to_owned(),
+            candidates: Vec::new(),
+        });
+        let ruled = Record::Ruled { intent: self.order.intent, order_id: order_id.map(str::to_owned) };
+        // The loser first: an order in doubt too many does no harm.
+        for record in lost.chain([ruled]) {
+            let written = journal.append_durably(Entry { account: self.order.account.clone(), record });
+            written.await.map_err(|error| Failed::error(with_advice(&error)))?;
+        }
+        Ok(())
+    }
+}
+
+fn is_same(one: &RecoveredOrder, other: &RecoveredOrder) -> bool {
+    (&one.account, one.intent) == (&other.account, other.intent)
+}
+
+fn entries_of(path: &Path) -> Result<Vec<Entry>, Failed> {
+    let entries = FileJournal::read(path).map_err(|error| Failed::usage(with_advice(&error)))?;
+    entries.ok_or_else(|| missing(path))
+}
+
+/// Waits until the order has an end in the journal of a sidecar that has ruled.
+async fn until_written(path: &Path, order: &RecoveredOrder) -> Result<(), Failed> {
+    for _ in 0..LOOKS {
+        if !steadfast::dedup::unresolved(&entries_of(path)?).iter().any(|open| is_same(open, order)) {
+            return Ok(());
+        }
+        tokio::time::sleep(BETWEEN_LOOKS).await;
+    }
+    let path = path.display();
+    Err(Failed::error(format_args!("the sidecar has ruled, but it is not written down in {path} yet")))
+}
+
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+const LOOKS: usize = 200;
 
 fn consequence(is_placed: bool) -> &'static str {
     if is_placed {
@@ -133,19 +227,23 @@ fn consequence(is_placed: bool) -> &'static str {
     }
 }
 
-/// Opens the journal and locks it until it is dropped.
-fn open(path: &Path) -> Result<FileJournal, Failed> {
+/// Opens the journal and locks it until it is dropped, or finds the sidecar that holds it.
+fn open(path: &Path) -> Result<Writer, Failed> {
     // Opening would create it.
     if !path.exists() {
-        return Err(Failed::usage(format_args!("{}: no such file", path.display())));
+        return Err(missing(path));
     }
-    FileJournal::open(path).map_err(|error| match error {
-        JournalError::InUse { .. } => Failed::usage(format_args!(
-            "journal {} is in use: wait until the run that uses it has ended; nothing was written",
-            path.display()
-        )),
-        error => Failed::usage(with_advice(&error)),
-    })
+    match FileJournal::open(path) {
+        Ok(journal) => Ok(Writer::Own(journal)),
+        Err(JournalError::InUse { .. }) => match Sidecar::of(path)? {
+            Some(sidecar) => Ok(Writer::Sidecar(sidecar)),
+            None => Err(Failed::usage(format_args!(
+                "journal {} is in use: wait until the run that uses it has ended; nothing was written",
+                path.display()
+            ))),
+        },
+        Err(error) => Err(Failed::usage(with_advice(&error))),
+    }
 }
 
 /// Finds the order, which must be in doubt.

@@ -519,7 +519,7 @@ async fn a_session_that_is_refused_before_the_next_login_is_told_everywhere() {
     );
 }
 
-async fn get(authority: &str, path: &str, token: String) -> String {
+pub(crate) async fn get(authority: &str, path: &str, token: String) -> String {
     let mut stream = TcpStream::connect(authority).await.unwrap();
     let request = format!(
         "GET {path} HTTP/1.1\r\nHost: {authority}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"

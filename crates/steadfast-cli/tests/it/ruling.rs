@@ -6,7 +6,7 @@ use serde_json::Value;
 use steadfast::{
     OrderRequest, Outcome,
     dedup::{
-        Answer, AttemptNo, IntentNo, Session, Settings,
+        Answer, AttemptNo, IntentNo, Session, Settings, TradingDay,
         journal::{Entry, FileJournal, Journal, Record},
     },
     ext::{Account, IntentId},
@@ -15,11 +15,22 @@ use steadfast::{
 use crate::{
     files::{Orders, orders, said},
     own_gateway::{OwnGateway, placed},
+    proxy::{RunningProxy, get},
 };
 
 /// Writes the journal of a run over [`orders`] at `gateway`: each name with the order id of its answer. Without an id,
 /// the service accepted the order without one, and no list has shown it.
 async fn journal(gateway: &OwnGateway, file: &Orders, sent: &[(&str, Option<&str>)]) -> String {
+    journal_of(Settings::default().today(), gateway, file, sent).await
+}
+
+/// As [`journal`], of a run on another day.
+async fn journal_of(
+    day: TradingDay,
+    gateway: &OwnGateway,
+    file: &Orders,
+    sent: &[(&str, Option<&str>)],
+) -> String {
     let path = file.beside("orders.csv.journal");
     let journal = FileJournal::open(&path).unwrap();
     let account = Account::new(gateway.base_url.clone());
@@ -36,7 +47,7 @@ async fn journal(gateway: &OwnGateway, file: &Orders, sent: &[(&str, Option<&str
         ]);
         let (intent, order) = (IntentNo(number), Arc::new(order.unwrap()));
         let attempt = AttemptNo { intent, index: 0 };
-        let (session, day) = (Session::default(), Settings::default().today());
+        let session = Session::default();
         let outcome = Outcome::Accepted { order_id: order_id.map(Into::into) };
         let mut records = vec![
             Record::Begun { attempt, session, day, name: Some(IntentId::new(*name)), order, tag: None },
@@ -226,4 +237,47 @@ async fn a_sidecar_that_ends_names_unresolved_orders_and_says_so_by_its_code() {
     command.env("XDG_STATE_HOME", file.beside("state")).env_remove("XDG_RUNTIME_DIR");
     let output = command.output().await.unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", said(&output).1);
+}
+
+/// Regression: the journal is locked by the sidecar, so no order could be ruled on beside it.
+#[cfg(unix)]
+#[tokio::test]
+async fn orders_are_ruled_on_beside_the_sidecar_that_holds_the_journal() {
+    let gateway = OwnGateway::serve(|_| placed("1003", "Order placed")).await;
+    let file = orders(4);
+    // Lists no longer show orders of that day, so nothing is looked for.
+    let day = TradingDay(Settings::default().today().0 - 2);
+    let sent = [("line-2", None), ("line-3", None), ("line-4", None)];
+    let journal = journal_of(day, &gateway, &file, &sent).await;
+    let mut command = gateway.command(&["proxy", "--port", "0", "--json", "--journal", &journal]);
+    command.env("XDG_STATE_HOME", file.beside("state")).env_remove("XDG_RUNTIME_DIR");
+    let mut proxy = RunningProxy::start(command).await;
+    assert_eq!(unresolved(&gateway, &journal).await.0, ["line-2", "line-3", "line-4"]);
+    let rule = async |more: &[&str]| {
+        let args = [&["orders", "rule", "--journal", &journal, "--yes"], more].concat();
+        let output = gateway.command(&args).output().await.unwrap();
+        (output.status.code(), said(&output))
+    };
+    let (code, (stdout, stderr)) = rule(&["line-3", "line-4", "--not-placed"]).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    let rows = "line-3 buy 2 EQT_INFY_EQ_NSE - not placed\nline-4 buy 3 EQT_INFY_EQ_NSE - not placed\n";
+    assert_eq!(stdout, rows);
+    assert!(stderr.contains("SENDS IT AGAIN") && stderr.contains("still in doubt: 1"), "{stderr}");
+    assert_eq!(unresolved(&gateway, &journal).await.0, ["line-2"]);
+
+    let admin = proxy.facts["admin_url"].as_str().unwrap().to_owned();
+    let figures = async || get(admin.strip_prefix("http://").unwrap(), "/metrics", proxy.token()).await;
+    assert!(figures().await.contains("\nsteadfast_orders_in_doubt 1\n"));
+    let (code, (_, stderr)) = rule(&["line-2", "line-3", "--placed", "1001"]).await;
+    assert_eq!((code, stderr.contains("name one order")), (Some(2), true), "{stderr}");
+    let (code, (_, stderr)) = rule(&["line-2", "--placed", "1001", "--admin", &admin]).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    assert_eq!(unresolved(&gateway, &journal).await.1, Some(0));
+    assert!(figures().await.contains("\nsteadfast_orders_in_doubt 0\n"));
+    let (code, (_, stderr)) = rule(&["line-2", "--placed", "1001", "--admin", "http://192.0.2.1:1"]).await;
+    assert_eq!((code, stderr.contains("one of this machine")), (Some(2), true), "{stderr}");
+
+    crate::command::signal(&proxy.child, "-TERM").await;
+    assert_eq!(proxy.child.wait().await.unwrap().code(), Some(0), "nothing is unresolved");
+    assert!(!std::path::Path::new(&format!("{journal}.sidecar")).exists());
 }

@@ -235,6 +235,16 @@ impl OrderProtocol {
         self.searches.len()
     }
 
+    /// True if an intent is not forgotten.
+    pub(crate) fn knows(&self, intent: IntentNo) -> bool {
+        self.intents.get(&intent).is_some()
+    }
+
+    /// True if a user ruled on how an intent ended.
+    pub(crate) fn is_ruled(&self, intent: IntentNo) -> bool {
+        self.intents.get(&intent).is_some_and(Intent::is_ruled)
+    }
+
     /// Returns the intents that ended without certainty, and that no user has ruled on.
     pub(crate) fn unresolved(&self) -> impl Iterator<Item = (IntentNo, &Intent, &Unresolved)> {
         self.intents.iter().filter_map(|(number, intent)| match intent.finding() {

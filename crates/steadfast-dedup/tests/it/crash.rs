@@ -1161,7 +1161,10 @@ async fn o03_a_name_in_doubt_is_not_free_to_a_process_of_a_later_day() {
     }
     let process = world.start();
     let left = process.tracker.recovered().unwrap().remove(0);
+    assert_eq!(process.tracker.unresolved(), std::slice::from_ref(&left), "once");
     process.tracker.resolve(None, left.intent, Ruling::NotPlaced).unwrap();
+    assert_eq!(process.tracker.unresolved(), []);
+    assert_eq!(process.tracker.recovered().unwrap()[0].verdict, Verdict::NotPlaced);
     assert_eq!(process.place_as("n", ORDER).await, Told::Placed("o2".into()));
 }
 

@@ -102,6 +102,15 @@ impl Board {
         self.orders.ended(now.at, name, end);
     }
 
+    pub(crate) fn order_ruled(&mut self, now: Now, name: &str, order_id: Option<String>) {
+        let words = match &order_id {
+            Some(id) => format!("ruled by an operator: placed as {id}"),
+            None => "ruled by an operator: not placed".to_owned(),
+        };
+        self.orders.ruled(now.at, name, order_id, &words);
+        self.log(now.at, Level::Note, words, Some(name.to_owned()));
+    }
+
     pub(crate) fn order_event(&mut self, now: Now, event: &OrderEvent) {
         self.orders.told(now.at, event);
         let (level, words) = words::of(event);

@@ -106,6 +106,13 @@ impl Orders {
         }
     }
 
+    /// Enters a person's ruling.
+    pub(crate) fn ruled(&mut self, at: u64, name: &str, order_id: Option<String>, words: &str) {
+        let Some(place) = self.open.iter().position(|order| order.name == name) else { return };
+        let how = if order_id.is_some() { "recovered" } else { "not_placed" };
+        self.resolve(at, place, how, order_id, words);
+    }
+
     /// Enters what an event says of an order.
     pub(crate) fn told(&mut self, at: u64, event: &OrderEvent) {
         let Some(name) = words::name_of(event) else { return };

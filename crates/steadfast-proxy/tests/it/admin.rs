@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use steadfast::spec::Form;
 use steadfast_proxy::front::{Admission, Tokens};
 use steadfast_sandbox::Sandbox;
 use tokio::net::TcpStream;
@@ -91,6 +92,32 @@ async fn an_order_that_a_person_has_to_look_for_counts_as_in_doubt() {
     }
     let state = call(&world, "GET /-/state", &reader).await.body;
     assert!(state.contains(r#""in_doubt":0,"unresolved":1,"#), "{state}");
+
+    // A person has looked, and says what became of it.
+    let order = world.client.tracker().unresolved().remove(0);
+    let query =
+        Form::new().with("account", order.account.as_str()).with("intent", order.intent.0.to_string());
+    let rule = format!("POST /-/rule?{}&not-placed=", query.encode());
+    let trader = vec![format!("Authorization: Bearer {TOKEN}")];
+    let page = [trader.clone(), vec!["Origin: https://evil.example".to_owned()]].concat();
+    for (line, lines, status) in [
+        (&*rule, &[][..], 401),
+        (&rule, &reader, 403),
+        (&rule, &page, 403),
+        (&rule.replace("POST", "GET"), &trader, 405),
+        ("POST /-/rule", &trader, 400),
+        (&rule.replace("intent=", "intent=9"), &trader, 409),
+    ] {
+        assert_eq!(call(&world, line, lines).await.status, status, "{line}");
+    }
+    assert_eq!(world.client.tracker().unresolved().len(), 1);
+    assert_eq!(call(&world, &rule, &trader).await.status, 200);
+    assert_eq!(world.client.tracker().unresolved(), []);
+    let state = call(&world, "GET /-/state", &reader).await.body;
+    assert!(
+        state.contains(r#""unresolved":0,"#) && state.contains("ruled by an operator: not placed"),
+        "{state}"
+    );
 }
 
 #[tokio::test]

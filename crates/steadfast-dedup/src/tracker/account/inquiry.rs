@@ -35,6 +35,16 @@ impl Account {
         })
     }
 
+    /// True if the order is not forgotten.
+    pub(crate) fn knows(&self, intent: IntentNo) -> bool {
+        self.shared.look(|state| state.protocol.knows(intent))
+    }
+
+    /// True if a user ruled on how the order ended.
+    pub(crate) fn is_ruled(&self, intent: IntentNo) -> bool {
+        self.shared.look(|state| state.protocol.is_ruled(intent))
+    }
+
     /// Returns the orders that ended without certainty.
     pub(crate) fn unresolved(&self) -> Vec<RecoveredOrder> {
         self.shared.look(|state| {

@@ -156,6 +156,7 @@ impl Account {
             }
             // An order that was in doubt and is forgotten may still exist.
             Verdict::NotPlaced => Verdict::Unresolved(Unresolved::new(Reason::EpochChanged, Vec::new())),
+            Verdict::Unresolved(_) if self.is_ruled(intent) => Verdict::NotPlaced,
             verdict => verdict,
         }
     }

@@ -56,8 +56,7 @@ impl OrderTracker {
     /// ```
     #[must_use]
     pub fn unresolved(&self) -> Vec<RecoveredOrder> {
-        // Those of earlier days are in no account's protocol any more.
-        let left = self.shared.written.iter().flat_map(|written| written.left.iter().cloned());
+        let left = self.left_over().into_iter().filter(|(known, _)| known.is_none()).map(|(_, order)| order);
         left.chain(self.accounts().iter().flat_map(|account| account.unresolved())).collect()
     }
 

@@ -23,7 +23,7 @@ pub(super) struct Journaled {
     /// In doubt when the process began, and searched for since.
     in_doubt: Vec<(Arc<Account>, RecoveredOrder)>,
     /// In doubt on a day that is over: they cannot be resolved any more.
-    pub(super) left: Vec<RecoveredOrder>,
+    left: Vec<RecoveredOrder>,
     /// Placed, and not noted as heard when the process began.
     unheard: Vec<(Arc<Account>, IntentNo)>,
 }
@@ -110,7 +110,20 @@ impl OrderTracker {
             let verdict = account.recovered_now(order.intent);
             RecoveredOrder { verdict, ..order.clone() }
         });
-        Ok(written.left.iter().cloned().chain(looked_for).collect())
+        let left = self.left_over().into_iter().map(|(known, order)| match known {
+            Some(account) => RecoveredOrder { verdict: account.recovered_now(order.intent), ..order },
+            None => order,
+        });
+        Ok(left.chain(looked_for).collect())
+    }
+
+    /// Returns the undecided orders of earlier days, each with its account if that still knows it, by its name.
+    pub(super) fn left_over(&self) -> Vec<(Option<Arc<Account>>, RecoveredOrder)> {
+        let left = self.shared.written.iter().flat_map(|written| written.left.iter().cloned());
+        let known = |order: &RecoveredOrder| {
+            self.known_account(Some(&order.account)).filter(|account| account.knows(order.intent))
+        };
+        left.map(|order| (known(&order), order)).collect()
     }
 
     /// Returns the orders that earlier processes placed under names on this trading day, and of which none
