@@ -3,7 +3,7 @@ use http_body_util::BodyExt;
 use steadfast::{
     Client, Error, ErrorKind, Operation, OrderRequest, Outcome,
     auth::{AuthError, AuthErrorKind, Unrenewed},
-    dedup::{OrderRefused, Reason, Resolution, Unresolved},
+    dedup::{OrderWithheld, Reason, Resolution, Unresolved},
     ext::IntentId,
     retry::AttemptTrail,
 };
@@ -63,7 +63,7 @@ impl Hindrance {
             }
             _ => Self::Login,
         };
-        if find_cause(error).is_some_and(|refused: &OrderRefused| matches!(refused, OrderRefused::Halted)) {
+        if find_cause(error).is_some_and(|refused: &OrderWithheld| matches!(refused, OrderWithheld::Halted)) {
             return Self::Interrupted;
         }
         match error.kind() {

@@ -46,7 +46,7 @@ impl Error for InDoubt {
 ///
 /// It has nothing to do with a refusal or a rejection by the service, which are answers.
 #[non_exhaustive]
-pub enum OrderRefused {
+pub enum OrderWithheld {
     /// Its path does not lead to the order list.
     UnknownPath,
     /// Its body failed or is too long for an order.
@@ -60,7 +60,7 @@ pub enum OrderRefused {
     /// An earlier call with its intent id is still in doubt, or ended so.
     IntentInDoubt,
     /// It had joined a call by its intent id, and the service rejected that call's order.
-    IntentRefused,
+    IntentRejected,
     /// The same order, whose caller is gone, is still in doubt; neither call has an intent id.
     TwinInDoubt,
     /// The stack below has no `SendGuardLayer` of the same tracker, which is needed to observe sends.
@@ -131,7 +131,7 @@ impl Error for NotRepeated {
     }
 }
 
-impl fmt::Display for OrderRefused {
+impl fmt::Display for OrderWithheld {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Self::JournalAhead(Some(path)) = self {
             return write!(f, "journal is of a day that the service has not reached: {}", path.display());
@@ -143,7 +143,7 @@ impl fmt::Display for OrderRefused {
             Self::InvalidOrder(_) => "order breaks a rule",
             Self::IntentMismatch => "intent id stands for another order",
             Self::IntentInDoubt => "intent id stands for an order in doubt",
-            Self::IntentRefused => "order of the same intent id was refused",
+            Self::IntentRejected => "order of the same intent id was rejected",
             Self::TwinInDoubt => "the same order is in doubt already",
             Self::SendGuardMissing => "no send guard below the dedup layer",
             Self::SendByPassed => "time to send the order has passed",
@@ -165,9 +165,9 @@ impl fmt::Display for OrderRefused {
     }
 }
 
-steadfast_call::debug_in_one_line!(OrderRefused);
+steadfast_call::debug_in_one_line!(OrderWithheld);
 
-impl Error for OrderRefused {
+impl Error for OrderWithheld {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::MalformedForm(source) => Some(source),
@@ -199,12 +199,12 @@ mod tests {
     fn c06_debug_reads_like_display_with_all_causes() {
         let source = Arc::new(io::Error::other("no space"));
         let full = JournalError::Io { doing: "write", path: "j".into(), source };
-        let refused = OrderRefused::JournalFailed(full);
+        let refused = OrderWithheld::JournalFailed(full);
         assert_eq!(
             format!("{refused:?}"),
             "order cannot be written down before it is sent: journal cannot write j: no space"
         );
-        let order = OrderRefused::InvalidOrder(OrderRequest::from_fields([]).unwrap_err());
+        let order = OrderWithheld::InvalidOrder(OrderRequest::from_fields([]).unwrap_err());
         assert!(format!("{order:?}").starts_with("order breaks a rule: "), "{order:?}");
         assert_eq!(
             format!("{:?}", crate::protocol::ruling::InvalidRuling::UnknownIntent),
@@ -217,12 +217,12 @@ mod tests {
         let no_pair = Form::parse(b"a=%zz").unwrap_err();
         let nothing = OrderRequest::from_fields([]).unwrap_err();
         for (refused, why) in [
-            (OrderRefused::MalformedForm(no_pair), no_pair.to_string()),
-            (OrderRefused::InvalidOrder(nothing.clone()), nothing.to_string()),
-            (OrderRefused::JournalFailed(JournalError::Poisoned), JournalError::Poisoned.to_string()),
+            (OrderWithheld::MalformedForm(no_pair), no_pair.to_string()),
+            (OrderWithheld::InvalidOrder(nothing.clone()), nothing.to_string()),
+            (OrderWithheld::JournalFailed(JournalError::Poisoned), JournalError::Poisoned.to_string()),
         ] {
             assert_eq!(refused.source().map(ToString::to_string), Some(why));
         }
-        assert!(OrderRefused::Halted.source().is_none());
+        assert!(OrderWithheld::Halted.source().is_none());
     }
 }

@@ -80,7 +80,7 @@ mod settings;
 mod tracker;
 
 pub use crate::{
-    error::{InDoubt, NotRepeated, OrderRefused},
+    error::{InDoubt, NotRepeated, OrderWithheld},
     guard::{
         future::SendGuardFuture, guarded_body::GuardedBody, layer::SendGuardLayer, send_guard::SendGuard,
     },

@@ -143,7 +143,7 @@ impl Settings {
     /// Sets whether orders are withheld while the machine's clock and the service's `Date` disagree about the trading
     /// day.
     ///
-    /// The error is [`OrderRefused::DayDisputed`](crate::OrderRefused::DayDisputed); not set by default. A process
+    /// The error is [`OrderWithheld::DayDisputed`](crate::OrderWithheld::DayDisputed); not set by default. A process
     /// that goes on follows the service's day, and its orders are safe. But its journal then belongs to another day
     /// for every program that goes by the machine's clock. Set it for short runs that are repeated. Within ten
     /// minutes of midnight two days are no dispute.
@@ -175,7 +175,7 @@ impl Settings {
     /// Sets how old a `market` or `stopmarket` order may be when it is sent again, also after a 401 or 429; 20 s by
     /// default.
     ///
-    /// An older one is withheld ([`OrderRefused::TooOld`](crate::OrderRefused::TooOld)).
+    /// An older one is withheld ([`OrderWithheld::TooOld`](crate::OrderWithheld::TooOld)).
     #[must_use]
     pub fn max_resend_age_market(mut self, age: Duration) -> Self {
         self.max_resend_age_market = age;
@@ -184,7 +184,7 @@ impl Settings {
 
     /// Sets how long an order waits while an equal order of a dropped call is in doubt; 5 s by default and at most.
     ///
-    /// It most likely repeats that one. After the wait it is [withheld](crate::OrderRefused::TwinInDoubt).
+    /// It most likely repeats that one. After the wait it is [withheld](crate::OrderWithheld::TwinInDoubt).
     #[must_use]
     pub fn duplicate_hold(mut self, hold: Duration) -> Self {
         self.duplicate_hold = hold.min(LONGEST_TWIN_HOLD);

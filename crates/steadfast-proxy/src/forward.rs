@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use steadfast::{
     BaseUrl, Client, Decimal, Error, ErrorKind, Outcome,
     call::{Call, causes, find_cause, one_line},
-    dedup::{OrderRefused, Unresolved, Verdict},
+    dedup::{OrderWithheld, Unresolved, Verdict},
     spec::{Endpoint, Form, OrderRequest, PlacedOrder},
 };
 use tokio::{
@@ -385,7 +385,7 @@ fn is_doubtful(kind: ErrorKind) -> bool {
 fn of_error(error: &Error, moves_money: bool) -> Own {
     let why = one_line(causes(error));
     let why = why.as_str();
-    if matches!(find_cause(error), Some(OrderRefused::IntentMismatch)) {
+    if matches!(find_cause(error), Some(OrderWithheld::IntentMismatch)) {
         return Own::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             "http_request_denied",

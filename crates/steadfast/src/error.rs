@@ -5,7 +5,7 @@ use steadfast_auth::{AuthError, AuthErrorKind};
 use steadfast_call::{
     BoxError, Failure, Outcome, Resend, RetryAfter, causes, find_cause, on_one_line, one_line,
 };
-use steadfast_dedup::{NotRepeated, OrderRefused, Reason, Unresolved, journal::NotOwner};
+use steadfast_dedup::{NotRepeated, OrderWithheld, Reason, Unresolved, journal::NotOwner};
 use steadfast_limit::Refusal;
 use steadfast_retry::{AttemptTrail, RetriesEnded};
 use steadfast_spec::{BaseUrl, Endpoint};
@@ -170,22 +170,22 @@ impl Error {
             if refused.status() == 401 { ErrorKind::Unauthorized } else { ErrorKind::RateLimited }
         } else if find_cause::<crate::route::InvalidRequest>(&*source).is_some() {
             ErrorKind::InvalidRequest
-        } else if let Some(refusal) = find_cause::<OrderRefused>(&*source) {
+        } else if let Some(refusal) = find_cause::<OrderWithheld>(&*source) {
             match refusal {
-                OrderRefused::TwinInDoubt | OrderRefused::IntentInDoubt => ErrorKind::InDoubt,
-                OrderRefused::IntentRefused => ErrorKind::Rejected,
-                OrderRefused::SendByPassed
-                | OrderRefused::NotWanted
-                | OrderRefused::TooOld
-                | OrderRefused::NewSession
-                | OrderRefused::KeyBusy
-                | OrderRefused::JournalSlow
-                | OrderRefused::DayTurned
-                | OrderRefused::DayDisputed
-                | OrderRefused::RefusalUnchecked => ErrorKind::Refused,
-                OrderRefused::Halted => ErrorKind::Halted,
-                OrderRefused::NotOwner(_) => ErrorKind::NotOwner,
-                OrderRefused::JournalFailed { .. } => ErrorKind::JournalFailed,
+                OrderWithheld::TwinInDoubt | OrderWithheld::IntentInDoubt => ErrorKind::InDoubt,
+                OrderWithheld::IntentRejected => ErrorKind::Rejected,
+                OrderWithheld::SendByPassed
+                | OrderWithheld::NotWanted
+                | OrderWithheld::TooOld
+                | OrderWithheld::NewSession
+                | OrderWithheld::KeyBusy
+                | OrderWithheld::JournalSlow
+                | OrderWithheld::DayTurned
+                | OrderWithheld::DayDisputed
+                | OrderWithheld::RefusalUnchecked => ErrorKind::Refused,
+                OrderWithheld::Halted => ErrorKind::Halted,
+                OrderWithheld::NotOwner(_) => ErrorKind::NotOwner,
+                OrderWithheld::JournalFailed { .. } => ErrorKind::JournalFailed,
                 _ => ErrorKind::InvalidRequest,
             }
         } else if refused {
@@ -426,10 +426,10 @@ mod tests {
     #[test]
     fn what_came_too_late_is_no_invalid_request() {
         for refusal in [
-            OrderRefused::SendByPassed,
-            OrderRefused::KeyBusy,
-            OrderRefused::JournalSlow,
-            OrderRefused::DayTurned,
+            OrderWithheld::SendByPassed,
+            OrderWithheld::KeyBusy,
+            OrderWithheld::JournalSlow,
+            OrderWithheld::DayTurned,
         ] {
             let error = Error::of_failure(Failure::refused(refusal).into());
             assert_eq!((error.kind(), error.outcome()), (ErrorKind::Refused, &Outcome::NotSent));

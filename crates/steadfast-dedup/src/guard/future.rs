@@ -13,7 +13,7 @@ use tokio::time::{Timeout, error::Elapsed};
 use tower_service::Service;
 
 use crate::{
-    error::OrderRefused,
+    error::OrderWithheld,
     guard::{
         guarded_body::GuardedBody,
         open_send::OpenSend,
@@ -38,7 +38,7 @@ pin_project! {
 pin_project! {
     #[project = StateProj]
     enum State<S, B, F> {
-        Withheld { why: Option<OrderRefused> },
+        Withheld { why: Option<OrderWithheld> },
         // The repeat of a refused order waits for the list that confirms the refusal.
         Checking { #[pin] checked: Timeout<Checked>, ready: Option<(SendGuard<S>, Request<B>)> },
         // The attempt's journal entry is not durable yet.
@@ -86,14 +86,14 @@ where
         let answer = loop {
             match this.state.as_mut().project() {
                 StateProj::Withheld { why } => {
-                    let why = why.take().unwrap_or(OrderRefused::NotWanted);
+                    let why = why.take().unwrap_or(OrderWithheld::NotWanted);
                     return Poll::Ready(Err(Failure::refused(why).into()));
                 }
                 StateProj::Checking { checked, ready } => {
                     let checked = ready!(checked.poll(cx));
                     let Some((mut guard, request)) = ready.take().filter(|_| checked.is_ok()) else {
                         // The permit goes back, and another is asked for.
-                        let late = Failure::new(Fate::NeverLeft, OrderRefused::RefusalUnchecked);
+                        let late = Failure::new(Fate::NeverLeft, OrderWithheld::RefusalUnchecked);
                         return Poll::Ready(Err(late.into()));
                     };
                     let (entered, send) = guard.enter(request);
@@ -133,11 +133,11 @@ where
 fn unwritten(written: Result<Result<(), JournalError>, Elapsed>) -> BoxError {
     match written {
         Ok(Err(JournalError::NotOwner(not_owner))) => {
-            Failure::refused(OrderRefused::NotOwner(not_owner)).into()
+            Failure::refused(OrderWithheld::NotOwner(not_owner)).into()
         }
-        Ok(Err(error)) => Failure::refused(OrderRefused::JournalFailed(error)).into(),
+        Ok(Err(error)) => Failure::refused(OrderWithheld::JournalFailed(error)).into(),
         // A slow disk is no error for the caller: the permit goes back, and another is asked for.
-        Err(_) => Failure::new(Fate::NeverLeft, OrderRefused::JournalSlow).into(),
-        Ok(Ok(())) => Failure::refused(OrderRefused::NotWanted).into(),
+        Err(_) => Failure::new(Fate::NeverLeft, OrderWithheld::JournalSlow).into(),
+        Ok(Ok(())) => Failure::refused(OrderWithheld::NotWanted).into(),
     }
 }

@@ -13,7 +13,7 @@ use steadfast_call::{BoxError, Call, Clocks, Moment, ext};
 use tokio::time::Instant;
 
 use crate::{
-    error::OrderRefused,
+    error::OrderWithheld,
     numbers::{AttemptNo, TradingDay},
     tracker::{
         account::Account,
@@ -95,7 +95,7 @@ impl<B> GuardedBody<B> {
 
 impl SendCheck {
     /// Lets the body go, or withholds it, with 0 bytes on the wire.
-    fn open(self) -> Result<(), OrderRefused> {
+    fn open(self) -> Result<(), OrderWithheld> {
         let now = Instant::now();
         let in_time = self.limits.permit(now);
         if let Some(order) = self.order {
@@ -105,11 +105,11 @@ impl SendCheck {
             change.halt.check(change.epoch)?;
         }
         if !in_time {
-            return Err(OrderRefused::SendByPassed);
+            return Err(OrderWithheld::SendByPassed);
         }
         // Given up by a layer below meanwhile: nothing may leave, although the attempt is recorded as if it had.
         if self.stamp.is_some_and(|stamp| !stamp.begin(now.into_std())) {
-            return Err(OrderRefused::NotWanted);
+            return Err(OrderWithheld::NotWanted);
         }
         Ok(())
     }

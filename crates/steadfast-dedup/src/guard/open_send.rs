@@ -8,7 +8,7 @@ use steadfast_call::{
 };
 
 use crate::{
-    error::OrderRefused,
+    error::OrderWithheld,
     numbers::{AttemptNo, ReadNo, Session},
     protocol::event::Answer,
     tracker::{account::Account, asker::Asker},
@@ -58,9 +58,9 @@ impl OpenSend {
                 Ok(response)
             }
             // A withheld change must not be repeated, whatever error the transport makes of it.
-            Err(error) if is_halted(&error) => Err(Failure::refused(OrderRefused::Halted).into()),
+            Err(error) if is_halted(&error) => Err(Failure::refused(OrderWithheld::Halted).into()),
             Err(error) if let Some(not_owner) = not_owner(&error) => Err(Failure::refused(not_owner).into()),
-            Err(error) if is_late(&error) => Err(Failure::refused(OrderRefused::SendByPassed).into()),
+            Err(error) if is_late(&error) => Err(Failure::refused(OrderWithheld::SendByPassed).into()),
             Err(error) => Err(error),
         }
     }
@@ -183,16 +183,16 @@ pub(crate) fn outcome_of_order<RB>(response: &Response<RB>) -> Outcome {
 }
 
 fn is_late(error: &BoxError) -> bool {
-    matches!(find_cause(&**error), Some(OrderRefused::SendByPassed))
+    matches!(find_cause(&**error), Some(OrderWithheld::SendByPassed))
 }
 
 fn is_halted(error: &BoxError) -> bool {
-    matches!(find_cause(&**error), Some(OrderRefused::Halted))
+    matches!(find_cause(&**error), Some(OrderWithheld::Halted))
 }
 
-fn not_owner(error: &BoxError) -> Option<OrderRefused> {
+fn not_owner(error: &BoxError) -> Option<OrderWithheld> {
     match find_cause(&**error) {
-        Some(OrderRefused::NotOwner(not_owner)) => Some(OrderRefused::NotOwner(not_owner.clone())),
+        Some(OrderWithheld::NotOwner(not_owner)) => Some(OrderWithheld::NotOwner(not_owner.clone())),
         _ => None,
     }
 }
@@ -200,15 +200,15 @@ fn not_owner(error: &BoxError) -> Option<OrderRefused> {
 /// Returns the error for a body that was never polled: whatever failed, nothing was sent.
 fn not_sent(error: BoxError) -> BoxError {
     match find_cause(&*error) {
-        Some(OrderRefused::SendByPassed) => Failure::refused(OrderRefused::SendByPassed).into(),
-        Some(OrderRefused::Halted) => Failure::refused(OrderRefused::Halted).into(),
-        Some(OrderRefused::NotOwner(not_owner)) => {
-            Failure::refused(OrderRefused::NotOwner(not_owner.clone())).into()
+        Some(OrderWithheld::SendByPassed) => Failure::refused(OrderWithheld::SendByPassed).into(),
+        Some(OrderWithheld::Halted) => Failure::refused(OrderWithheld::Halted).into(),
+        Some(OrderWithheld::NotOwner(not_owner)) => {
+            Failure::refused(OrderWithheld::NotOwner(not_owner.clone())).into()
         }
-        Some(OrderRefused::TooOld) => Failure::refused(OrderRefused::TooOld).into(),
+        Some(OrderWithheld::TooOld) => Failure::refused(OrderWithheld::TooOld).into(),
         // An outer layer tries again, with an entry of the new day.
-        Some(OrderRefused::DayTurned) => Failure::new(Fate::NeverLeft, OrderRefused::DayTurned).into(),
-        Some(_) => Failure::refused(OrderRefused::NotWanted).into(),
+        Some(OrderWithheld::DayTurned) => Failure::new(Fate::NeverLeft, OrderWithheld::DayTurned).into(),
+        Some(_) => Failure::refused(OrderWithheld::NotWanted).into(),
         None if Failure::outcome_of(&*error) == Outcome::NotSent => error,
         None => Failure::new(Fate::NeverLeft, error).into(),
     }

@@ -13,7 +13,7 @@ use tokio::time::{Instant, Timeout, timeout};
 use tower_service::Service;
 
 use crate::{
-    error::OrderRefused,
+    error::OrderWithheld,
     guard::{
         guarded_body::{CheckedChange, CheckedOrder, GuardedBody, Limits, SendCheck},
         open_send::{OpenAttempt, OpenSend, SentRead},
@@ -46,7 +46,7 @@ pub struct SendGuard<S> {
 #[expect(clippy::large_enum_variant, reason = "its future takes it apart at once")]
 pub(super) enum Entered<S, B, F> {
     /// It does not go down.
-    Withheld(OrderRefused),
+    Withheld(OrderWithheld),
     /// It goes down once the attempt's journal entry is durable.
     Writing(Timeout<Durable>, S, Request<GuardedBody<B>>),
     /// It went down.
@@ -135,7 +135,7 @@ struct WrittenDown {
 }
 
 /// Records what is about to be sent.
-fn write_down<B>(request: &Request<B>) -> Result<WrittenDown, OrderRefused> {
+fn write_down<B>(request: &Request<B>) -> Result<WrittenDown, OrderWithheld> {
     let extensions = request.extensions();
     let Some(ticket) = Ticket::of(extensions) else { return Ok(WrittenDown::default()) };
     let session = ticket.account.session_of(request.headers(), extensions);
@@ -151,14 +151,14 @@ fn write_down<B>(request: &Request<B>) -> Result<WrittenDown, OrderRefused> {
         TicketFor::Order { .. }
             if extensions.get::<AnySession>().is_none() && ticket.account.meets(session, request) =>
         {
-            Err(OrderRefused::NewSession)
+            Err(OrderWithheld::NewSession)
         }
         TicketFor::Order { intent, epoch } => {
             // An order without an intent is not sent.
-            let intent = *intent.get().ok_or(OrderRefused::NotWanted)?;
+            let intent = *intent.get().ok_or(OrderWithheld::NotWanted)?;
             ticket.account.check_day()?;
             let Begun { attempt, durable, written } =
-                ticket.account.begin(intent, session).ok_or(OrderRefused::NotWanted)?;
+                ticket.account.begin(intent, session).ok_or(OrderWithheld::NotWanted)?;
             let order =
                 Some(CheckedOrder { account: ticket.account.clone(), attempt, epoch: *epoch, written });
             Ok(WrittenDown { order, durable, read: None })

@@ -10,7 +10,7 @@ use steadfast_call::{
 };
 
 use crate::{
-    error::{InDoubt, NotRepeated, OrderRefused},
+    error::{InDoubt, NotRepeated, OrderWithheld},
     numbers::IntentNo,
     place::body::ResponseBody,
     protocol::resolution::{RESOLUTION_HEADER, Reason, Resolution, Unresolved, Verdict},
@@ -39,7 +39,7 @@ pub(crate) fn attached<RB>(verdict: Verdict) -> CallResult<RB> {
             Unresolved::new(Reason::Deadline, Vec::new())
         }
     };
-    Err(InDoubt::new(unresolved, OrderRefused::IntentInDoubt.into()).into())
+    Err(InDoubt::new(unresolved, OrderWithheld::IntentInDoubt.into()).into())
 }
 
 /// Returns the original answer with its body, and adds what is known of the order.

@@ -6,36 +6,36 @@ use http_body_util::{BodyExt, Limited};
 use steadfast_call::BoxError;
 use steadfast_spec::{Form, OrderRequest};
 
-use crate::error::OrderRefused;
+use crate::error::OrderWithheld;
 
 /// No order's form is longer.
 const BODY_CAP: usize = 64 * 1024;
 
-pub(crate) async fn read_form<B>(body: B) -> Result<Bytes, OrderRefused>
+pub(crate) async fn read_form<B>(body: B) -> Result<Bytes, OrderWithheld>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
     let mut body = std::pin::pin!(Limited::new(body, BODY_CAP));
     let first = match body.as_mut().frame().await {
-        Some(frame) => frame.map_err(|_| OrderRefused::UnreadableBody)?.into_data().unwrap_or_default(),
+        Some(frame) => frame.map_err(|_| OrderWithheld::UnreadableBody)?.into_data().unwrap_or_default(),
         None => return Ok(Bytes::new()),
     };
     // Most forms come in one piece, which is passed on as it is.
     if body.is_end_stream() {
         return Ok(first);
     }
-    let rest = body.collect().await.map_err(|_| OrderRefused::UnreadableBody)?.to_bytes();
+    let rest = body.collect().await.map_err(|_| OrderWithheld::UnreadableBody)?.to_bytes();
     Ok(if rest.is_empty() { first } else { [first, rest].concat().into() })
 }
 
 /// Reads an order from its form. An order that could not be recognised in the list is withheld.
-pub(crate) fn read_order(form: &[u8]) -> Result<OrderRequest, OrderRefused> {
+pub(crate) fn read_order(form: &[u8]) -> Result<OrderRequest, OrderWithheld> {
     if let Some(fields) = plain_fields(form) {
-        return OrderRequest::from_fields(fields).map_err(OrderRefused::InvalidOrder);
+        return OrderRequest::from_fields(fields).map_err(OrderWithheld::InvalidOrder);
     }
-    let form = Form::parse(form).map_err(OrderRefused::MalformedForm)?;
-    OrderRequest::from_fields(form.iter()).map_err(OrderRefused::InvalidOrder)
+    let form = Form::parse(form).map_err(OrderWithheld::MalformedForm)?;
+    OrderRequest::from_fields(form.iter()).map_err(OrderWithheld::InvalidOrder)
 }
 
 /// Returns a form with this field, which its caller has left empty.
@@ -114,8 +114,8 @@ mod tests {
                 .map_err(|error| error.to_string())
                 .and_then(|form| OrderRequest::from_fields(form.iter()).map_err(|error| error.to_string()));
             let read = read_order(form.as_bytes()).map_err(|error| match error {
-                OrderRefused::MalformedForm(error) => error.to_string(),
-                OrderRefused::InvalidOrder(error) => error.to_string(),
+                OrderWithheld::MalformedForm(error) => error.to_string(),
+                OrderWithheld::InvalidOrder(error) => error.to_string(),
                 other => other.to_string(),
             });
             assert_eq!(read, careful, "{form}");

@@ -7,7 +7,7 @@ use steadfast_call::{BoxError, Call, Failure, Route, ext};
 use tower_service::Service;
 
 use crate::{
-    error::OrderRefused,
+    error::OrderWithheld,
     numbers::IntentNo,
     place::{
         answer::{CallResult, attached, joined},
@@ -57,7 +57,7 @@ where
                 Some(starter::<S, B, RB>(&self.service, way))
             });
             if !started {
-                return Err(Failure::refused(OrderRefused::UnknownPath).into());
+                return Err(Failure::refused(OrderWithheld::UnknownPath).into());
             }
             let body = mem::take(self.request.body_mut());
             let form = read_form(body).await.map_err(Failure::refused)?;
@@ -93,7 +93,7 @@ where
                         match ended.map_or(Verdict::Pending, |ended| ended.unwrap_or_else(lost)) {
                             // All calls with one name get one outcome.
                             Verdict::NotPlaced if rejected.is_certain() => {
-                                return Err(Failure::refused(OrderRefused::IntentRefused).into());
+                                return Err(Failure::refused(OrderWithheld::IntentRejected).into());
                             }
                             // It placed nothing: this call is the first one now.
                             Verdict::NotPlaced => {}

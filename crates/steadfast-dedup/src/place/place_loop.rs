@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 use crate::{
-    error::OrderRefused,
+    error::OrderWithheld,
     guard::open_send::outcome_of_order,
     numbers::IntentNo,
     place::{
@@ -55,7 +55,7 @@ impl<'a, S> PlaceLoop<'a, S> {
         if within(deadline, account.unless_lost(account.turn(self.intent))).await.is_none() {
             // An earlier call may have sent it under the same name.
             let verdict = account.conclude(self.intent, false);
-            return unsent(account, self.intent, Failure::refused(OrderRefused::KeyBusy).into(), verdict);
+            return unsent(account, self.intent, Failure::refused(OrderWithheld::KeyBusy).into(), verdict);
         }
         account.baseline().await;
         self.checked(deadline).await;
@@ -66,7 +66,7 @@ impl<'a, S> PlaceLoop<'a, S> {
         let mut answer = self.send(request, SendKind::First).await;
         // The token was renewed on the way: read the new session's list before the order leaves in it.
         if let Err(error) = &answer
-            && matches!(find_cause(&**error), Some(OrderRefused::NewSession))
+            && matches!(find_cause(&**error), Some(OrderWithheld::NewSession))
         {
             account.baseline().await;
             self.checked(deadline).await;

@@ -10,7 +10,7 @@ use steadfast_call::{BoxError, Call, Failure, Route, ext};
 use tower_service::Service;
 
 use crate::{
-    error::OrderRefused,
+    error::OrderWithheld,
     place::{
         answer::CallResult, body::ResponseBody, future::ResponseFuture, observe::Listener,
         place_call::PlaceCall,
@@ -82,7 +82,7 @@ where
         if matches!(kind, Kind::Order | Kind::Change)
             && let Err(not_owner) = self.tracker.owned()
         {
-            return ResponseFuture::withheld(Failure::refused(OrderRefused::NotOwner(not_owner)).into());
+            return ResponseFuture::withheld(Failure::refused(OrderWithheld::NotOwner(not_owner)).into());
         }
         if kind == Kind::Change {
             if let Some(account) = self.tracker.known_account(Call::of(request.extensions()).account()) {
@@ -90,7 +90,7 @@ where
             }
             match self.tracker.epoch() {
                 Some(epoch) => drop(request.extensions_mut().insert(epoch)),
-                None => return ResponseFuture::withheld(Failure::refused(OrderRefused::Halted).into()),
+                None => return ResponseFuture::withheld(Failure::refused(OrderWithheld::Halted).into()),
             }
         }
         if kind != Kind::Order {
@@ -101,13 +101,13 @@ where
             return ResponseFuture::pass(service, request, listener);
         }
         if !self.tracker.is_guarded() {
-            return ResponseFuture::withheld(Failure::refused(OrderRefused::SendGuardMissing).into());
+            return ResponseFuture::withheld(Failure::refused(OrderWithheld::SendGuardMissing).into());
         }
         let epoch = match self.tracker.epoch() {
             Some(epoch) => epoch,
             // It is told what became of the order that left before the halt. Nothing leaves for it.
             None if self.joins(&request) => HaltEpoch::HALTED,
-            None => return ResponseFuture::withheld(Failure::refused(OrderRefused::Halted).into()),
+            None => return ResponseFuture::withheld(Failure::refused(OrderWithheld::Halted).into()),
         };
         let ticket = Ticket::for_order(self.tracker.account(Call::of(request.extensions()).account()), epoch);
         let list_route = self.list_route.clone();
@@ -132,7 +132,7 @@ where
     RB::Error: Into<BoxError>,
 {
     if !account.resume(|| Some(starter::<S, B, RB>(&service, way?))) {
-        return Err(Failure::refused(OrderRefused::UnknownPath).into());
+        return Err(Failure::refused(OrderWithheld::UnknownPath).into());
     }
     tracker.recovered_of(&account).await;
     let mut response = Response::new(ResponseBody::made(Bytes::new()));

@@ -9,7 +9,7 @@ use std::{
 use steadfast_call::Failure;
 
 use crate::{
-    error::OrderRefused,
+    error::OrderWithheld,
     numbers::IntentNo,
     place::answer::{CallResult, attached, unsent},
     tracker::{
@@ -135,7 +135,7 @@ impl<RB: Send + 'static> SharedFlow<RB> {
             return tasks.spawn(task.run(flow));
         }
         drop(flow);
-        let unwanted = Failure::refused(OrderRefused::NotWanted).into();
+        let unwanted = Failure::refused(OrderWithheld::NotWanted).into();
         self.answer(match ticket.account.verdict(intent) {
             verdict if may_exist => attached(verdict),
             verdict => unsent(&ticket.account, intent, unwanted, verdict),

@@ -4,7 +4,7 @@ use std::sync::{
 };
 
 use crate::{
-    error::OrderRefused,
+    error::OrderWithheld,
     journal::{Journal, NotOwner},
 };
 
@@ -46,9 +46,9 @@ impl Halt {
     }
 
     /// Fails unless requests of this epoch may leave.
-    pub(crate) fn check(&self, epoch: Option<HaltEpoch>) -> Result<(), OrderRefused> {
-        self.owned().map_err(OrderRefused::NotOwner)?;
-        if epoch.is_some_and(|epoch| self.permits(epoch)) { Ok(()) } else { Err(OrderRefused::Halted) }
+    pub(crate) fn check(&self, epoch: Option<HaltEpoch>) -> Result<(), OrderWithheld> {
+        self.owned().map_err(OrderWithheld::NotOwner)?;
+        if epoch.is_some_and(|epoch| self.permits(epoch)) { Ok(()) } else { Err(OrderWithheld::Halted) }
     }
 
     pub(crate) fn halt(&self) {

@@ -209,7 +209,7 @@ async fn whoever_has_joined_an_intent_is_refused_with_it_and_sends_nothing() {
     rig.gateway.will([http(403, "Forbidden").answered_after(s(1))]);
     let call = || rig.send(with_id(&rig, "a", ORDER, "x"));
     let (a, b, c) = tokio::join!(call(), call(), call());
-    let refused = Told::NotSent("order of the same intent id was refused".into());
+    let refused = Told::NotSent("order of the same intent id was rejected".into());
     assert_eq!((a, b, c), (Told::Answer(403), refused.clone(), refused));
     assert_eq!(rig.gateway.posts(), 1);
     // After a lost answer and a proved absence, a refusal of the resend leaves both calls in doubt.

@@ -17,7 +17,7 @@ use http_body_util::Full;
 use parking_lot::Mutex;
 use steadfast_call::{BoxError, Call, Failure, Outcome, WallClock, ext, find_cause};
 use steadfast_dedup::{
-    AccountMode, Dedup, DedupLayer, GuardedBody, OrderEvent, OrderRefused, OrderTag, OrderTracker, Recover,
+    AccountMode, Dedup, DedupLayer, GuardedBody, OrderEvent, OrderTag, OrderTracker, OrderWithheld, Recover,
     RecoveredOrder, ResendPolicy, Ruling, SendGuard, SendGuardLayer, Settings, Verdict,
     journal::{Disk, Durable, Entry, FileJournal, FileSystem, Journal, JournalError, Log, Record},
     unresolved,
@@ -811,7 +811,7 @@ async fn s81_disk_full() {
         let Err(error) = answer else { panic!("not written down, and sent") };
         assert_eq!(Failure::outcome_of(&*error), Outcome::NotSent);
         assert!(Failure::find(&*error).is_some_and(Failure::is_refusal), "nobody repeats it");
-        assert!(matches!(find_cause(&*error), Some(OrderRefused::JournalFailed(_))), "{error:?}");
+        assert!(matches!(find_cause(&*error), Some(OrderWithheld::JournalFailed(_))), "{error:?}");
         // New room alone does not make it trusted again.
         full.store(false, Ordering::Relaxed);
     }
@@ -988,7 +988,7 @@ async fn a_disk_that_takes_long_leaves_the_order_unsent() {
     process.journal.0.lock().pause = s(5);
     let answer = process.service.clone().oneshot(process.request("a", ORDER)).await;
     let Err(error) = answer else { panic!("sent before it was durable") };
-    assert!(matches!(find_cause(&*error), Some(OrderRefused::JournalSlow)), "{error:?}");
+    assert!(matches!(find_cause(&*error), Some(OrderWithheld::JournalSlow)), "{error:?}");
     let failure = Failure::find(&*error).unwrap();
     assert!(failure.outcome() == Outcome::NotSent && !failure.is_refusal(), "it may be tried again");
     assert_eq!((world.gateway.posts(), process.tracker.in_doubt()), (0, 0));
@@ -1011,7 +1011,7 @@ async fn an_order_leaves_only_on_the_day_that_its_entry_has() {
     Call::of_mut(request.extensions_mut()).set_intent(ext::IntentId::new("a"));
     let answer = process.service.clone().oneshot(request).await;
     let Err(error) = answer else { panic!("sent on another day than was written down") };
-    assert!(matches!(find_cause(&*error), Some(OrderRefused::DayTurned)), "{error:?}");
+    assert!(matches!(find_cause(&*error), Some(OrderWithheld::DayTurned)), "{error:?}");
     let failure = Failure::find(&*error).unwrap();
     assert!(failure.outcome() == Outcome::NotSent && !failure.is_refusal(), "it may be tried again");
     assert_eq!(world.gateway.posts(), 0);
@@ -1137,7 +1137,7 @@ async fn o03_a_journal_two_days_ahead_is_refused() {
     let process = world.start();
     let answer = process.service.clone().oneshot(process.request("m", ORDER)).await;
     let Err(error) = answer else { panic!("sent on the word of a journal of another day") };
-    assert!(matches!(find_cause(&*error), Some(OrderRefused::JournalAhead(_))), "{error:?}");
+    assert!(matches!(find_cause(&*error), Some(OrderWithheld::JournalAhead(_))), "{error:?}");
     assert_eq!(Failure::outcome_of(&*error), Outcome::NotSent);
     assert_eq!(world.gateway.posts(), 1);
 }

@@ -7,7 +7,7 @@ use http::{Method, Request, Response};
 use http_body::Body;
 use http_body_util::{BodyExt, Full};
 use steadfast_call::{BoxError, Call, Failure, Fate, Route, ext::IntentId, find_cause};
-use steadfast_dedup::{DedupLayer, GuardedBody, OrderRefused, OrderTracker, SendGuardLayer};
+use steadfast_dedup::{DedupLayer, GuardedBody, OrderTracker, OrderWithheld, SendGuardLayer};
 use steadfast_spec::Endpoint;
 use tokio::time::sleep;
 use tower::{Layer, ServiceExt, service_fn};
@@ -81,7 +81,7 @@ async fn an_order_whose_connection_is_being_made_does_not_leave_after_a_halt() {
     tracker.halt();
     go.notify_one();
     let error = call.await.unwrap().err().unwrap();
-    assert!(matches!(find_cause(&*error), Some(OrderRefused::Halted)), "{error:?}");
+    assert!(matches!(find_cause(&*error), Some(OrderWithheld::Halted)), "{error:?}");
     assert!(Failure::find(&*error).is_some_and(Failure::is_refusal));
     assert_eq!(tracker.in_doubt(), 0);
 }
@@ -158,7 +158,7 @@ async fn while_halted_a_change_is_refused_and_a_cancel_leaves() {
     tracker.halt();
     for late in [waiting.await.unwrap(), service.clone().oneshot(change()).await] {
         let error = late.err().unwrap();
-        assert!(matches!(find_cause(&*error), Some(OrderRefused::Halted)), "{error:?}");
+        assert!(matches!(find_cause(&*error), Some(OrderWithheld::Halted)), "{error:?}");
         assert!(Failure::find(&*error).is_some_and(Failure::is_refusal), "nobody repeats it");
     }
     let out = service.clone().oneshot(routed(Method::DELETE, Endpoint::CancelOrder)).await;
@@ -191,7 +191,7 @@ async fn an_empty_body_is_polled_where_that_decides_whether_it_may_leave() {
     assert_eq!(sent(Method::POST, Endpoint::Token, "a=1").await.unwrap(), "a=1", "no form is cut");
     // Requested during a halt, or halted while its connection is made.
     let (change, ()) = tokio::join!(sent(Method::PUT, Endpoint::ModifyOrder, ""), async { tracker.halt() });
-    assert!(matches!(find_cause(&*change.unwrap_err()), Some(OrderRefused::Halted)));
+    assert!(matches!(find_cause(&*change.unwrap_err()), Some(OrderWithheld::Halted)));
 }
 
 #[tokio::test(start_paused = true)]

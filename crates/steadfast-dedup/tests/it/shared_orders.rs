@@ -13,7 +13,7 @@ use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Full};
 use steadfast_call::{BoxError, Call, Failure, Route, find_cause};
 use steadfast_dedup::{
-    DedupLayer, GuardedBody, OrderEvent, OrderRefused, OrderTracker, SendGuardLayer,
+    DedupLayer, GuardedBody, OrderEvent, OrderTracker, OrderWithheld, SendGuardLayer,
     journal::{Durable, Entry, Journal, NotOwner},
 };
 use steadfast_spec::Endpoint;
@@ -150,7 +150,7 @@ async fn what_is_about_to_leave_asks_where_its_body_is_polled() {
             Err(error) => {
                 assert!(!leaves, "{endpoint:?}");
                 assert!(
-                    matches!(find_cause(&*error), Some(OrderRefused::NotOwner(_))),
+                    matches!(find_cause(&*error), Some(OrderWithheld::NotOwner(_))),
                     "{endpoint:?}: {error:?}"
                 );
                 assert!(Failure::find(&*error).is_some_and(Failure::is_refusal), "nobody repeats it");

@@ -9,7 +9,7 @@ use steadfast_spec::OrderRequest;
 
 use super::Account;
 use crate::{
-    error::OrderRefused,
+    error::OrderWithheld,
     numbers::{AttemptNo, IntentNo, Session, TradingDay},
     place::order_form::with_field,
     protocol::{
@@ -35,7 +35,7 @@ impl Account {
         self: &Arc<Self>,
         order: &Arc<OrderRequest>,
         name: Option<ext::IntentId>,
-    ) -> Result<Opening, OrderRefused> {
+    ) -> Result<Opening, OrderWithheld> {
         self.with(|state, now, effects| {
             state.tell_time(&self.settings, now, effects);
             if let Some((number, earlier)) = name.as_ref().and_then(|name| state.protocol.named(name)) {
@@ -53,7 +53,7 @@ impl Account {
                 } else if same {
                     Ok(Opening::Attached(number, state.joined.join(number)))
                 } else {
-                    Err(OrderRefused::IntentMismatch)
+                    Err(OrderWithheld::IntentMismatch)
                 };
             }
             let intent = state.new_intent();
@@ -109,18 +109,18 @@ impl Account {
         in_time: bool,
         epoch: HaltEpoch,
         written: Option<TradingDay>,
-    ) -> Result<(), OrderRefused> {
+    ) -> Result<(), OrderWithheld> {
         self.with(|state, now, effects| {
             // Apply the time first: its decisions must precede the question.
             state.tell_time(&self.settings, now, effects);
             let refusal = match (in_time, state.protocol.may_send(attempt)) {
-                (_, false) if state.protocol.is_too_old(attempt.intent) => Some(OrderRefused::TooOld),
-                (_, false) => Some(OrderRefused::NotWanted),
+                (_, false) if state.protocol.is_too_old(attempt.intent) => Some(OrderWithheld::TooOld),
+                (_, false) => Some(OrderWithheld::NotWanted),
                 // The last look at the halt and at the owner before it leaves.
                 (_, true) if let Err(refusal) = self.halt.check(Some(epoch)) => Some(refusal),
-                (false, true) => Some(OrderRefused::SendByPassed),
+                (false, true) => Some(OrderWithheld::SendByPassed),
                 (true, true) if written.is_some_and(|day| day != state.time.latest_day(&self.settings)) => {
-                    Some(OrderRefused::DayTurned)
+                    Some(OrderWithheld::DayTurned)
                 }
                 (true, true) => None,
             };

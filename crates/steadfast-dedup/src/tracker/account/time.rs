@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Account;
 use crate::{
-    error::OrderRefused,
+    error::OrderWithheld,
     numbers::TradingDay,
     protocol::{day_clock::Change, order_protocol::OrderProtocol},
     settings::Settings,
@@ -50,18 +50,18 @@ impl Account {
     /// Either the journal has a day that is more than one ahead of the service's clock, so that today's names and
     /// identifiers cannot be told from others; or the machine's clock and the service's disagree about the day, and
     /// the settings forbid that.
-    pub(crate) fn check_day(&self) -> Result<(), OrderRefused> {
+    pub(crate) fn check_day(&self) -> Result<(), OrderWithheld> {
         let (ahead, disputed) = self
             .shared
             .look(|state| (state.time.is_journal_ahead(&self.settings), self.is_disputed(&state.protocol)));
         if disputed && self.settings.refuse_disputed_day {
-            return Err(OrderRefused::DayDisputed);
+            return Err(OrderWithheld::DayDisputed);
         }
         if !ahead {
             return Ok(());
         }
         let path = self.recorder.as_ref().and_then(|recorder| recorder.path()).map(Path::to_owned);
-        Err(OrderRefused::JournalAhead(path))
+        Err(OrderWithheld::JournalAhead(path))
     }
 
     /// True if it is another day only by the machine's clock, and midnight is not near.

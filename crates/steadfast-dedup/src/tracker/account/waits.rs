@@ -6,7 +6,7 @@ use steadfast_spec::OrderRequest;
 
 use super::Account;
 use crate::{
-    error::OrderRefused,
+    error::OrderWithheld,
     numbers::IntentNo,
     protocol::{event::Event, resolution::Verdict},
     tracker::{shared_protocol::State, waiters::About},
@@ -60,7 +60,7 @@ impl Account {
     /// hold](crate::Settings::duplicate_hold).
     ///
     /// Such a call is most likely a repetition by hand.
-    pub(crate) async fn orphaned_twin(self: &Arc<Self>, order: &OrderRequest) -> Result<(), OrderRefused> {
+    pub(crate) async fn orphaned_twin(self: &Arc<Self>, order: &OrderRequest) -> Result<(), OrderWithheld> {
         let twin = || self.shared.look(|state| state.protocol.orphaned_twin(order));
         let Some(mut found) = twin() else { return Ok(()) };
         let all_ended = async {
@@ -72,7 +72,7 @@ impl Account {
                 }
             }
         };
-        self.within(self.settings.duplicate_hold, all_ended).await.ok_or(OrderRefused::TwinInDoubt)
+        self.within(self.settings.duplicate_hold, all_ended).await.ok_or(OrderWithheld::TwinInDoubt)
     }
 
     /// Waits until no order is in flight or in doubt, or may still leave for a caller that waits. Then lets the list be

@@ -14,7 +14,7 @@ impl OrderTracker {
     /// 1. When this returns, every order that left before is on record as sent. From then on none leaves, not even
     ///    one that waits in a queue, or a resend. This is decided where the transport polls the body, and costs
     ///    nothing.
-    /// 2. They are refused with [`OrderRefused::Halted`](crate::OrderRefused::Halted), and nothing of them is sent.
+    /// 2. They are refused with [`OrderWithheld::Halted`](crate::OrderWithheld::Halted), and nothing of them is sent.
     ///    An order that was asked for before the halt and has not left does not leave later either, even after a
     ///    resume.
     /// 3. Everything else goes on: cancels, reads, logins, and the search for orders in doubt. One that is found
