@@ -78,9 +78,11 @@ impl TokenState {
 
     /// True if a login may follow the refusal of a young token now.
     ///
-    /// The pauses between such logins are longer than the rest after a success, so that rest is not checked.
+    /// The pauses between such logins are longer than the rest after a success, so that rest is not checked. Where the
+    /// service accepts other requests with the token, a login is less likely to help, and waits longest.
     pub(super) fn may_suspect(&self, now: Now) -> bool {
-        let has_rested = self.suspicions.next(self.has_many_sessions()).is_none_or(|at| at <= now.elapsed);
+        let is_patient = self.has_many_sessions() || !self.is_dead(now);
+        let has_rested = self.suspicions.next(is_patient).is_none_or(|at| at <= now.elapsed);
         let unattended = self.mode == Some(LoginMode::Unattended) && self.breaker.is_none();
         has_rested && unattended && self.policy.may_be_asked(now.elapsed).is_ok()
     }

@@ -11,7 +11,8 @@ const CALM: Duration = MINUTE.saturating_mul(30);
 /// Spaces the logins that follow the refusal of a young token.
 ///
 /// A successful login spends no failure budget, but one of ten sessions, and it may end a session that another program
-/// uses. So the first one starts at once, and each further one waits longer. With many sessions it waits longest.
+/// uses. So the first one starts at once, and each further one waits longer. With many sessions, or with a token that is
+/// refused for some requests alone, it waits longest.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Suspicions {
     // When the last such login started.
@@ -24,9 +25,9 @@ pub(super) struct Suspicions {
 
 impl Suspicions {
     /// Returns when the next such login may start; `None` if there was none before.
-    pub(super) fn next(&self, has_many_sessions: bool) -> Option<Duration> {
+    pub(super) fn next(&self, is_patient: bool) -> Option<Duration> {
         let nth = self.row.clamp(1, PAUSES.len()) - 1;
-        Some(self.last? + if has_many_sessions { LONGEST } else { PAUSES[nth] })
+        Some(self.last? + if is_patient { LONGEST } else { PAUSES[nth] })
     }
 
     /// Notes that such a login starts.

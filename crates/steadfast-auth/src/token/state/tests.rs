@@ -216,9 +216,24 @@ fn with_many_sessions_each_login_after_a_401_waits_for_15_minutes() {
         assert_eq!(state.refused(1, false, at(0)), AfterRefusal::Join { start: true });
         state.granted(0, Some(DAY), false, at(0));
         state.accepted(2);
+        assert_eq!(state.refused(2, false, at(pause - 5_000)), AfterRefusal::Surface, "{sessions}");
         assert_eq!(state.refused(2, false, at(pause - 1)), AfterRefusal::Surface, "{sessions}");
         assert_eq!(state.refused(2, false, at(pause)), AfterRefusal::Join { start: true }, "{sessions}");
     }
+}
+
+/// No login cures a 401 to orders alone.
+#[test]
+fn a_token_that_is_accepted_for_other_requests_waits_for_15_minutes() {
+    let mut state = working();
+    assert_eq!(state.refused(1, false, at(0)), AfterRefusal::Join { start: true });
+    state.granted(0, Some(DAY), false, at(0));
+    for minute in 0..15 {
+        state.accepted(2);
+        assert_eq!(state.refused(2, false, at(minute * 60_000)), AfterRefusal::Surface, "{minute}");
+    }
+    state.accepted(2);
+    assert_eq!(state.refused(2, false, at(900_000)), AfterRefusal::Join { start: true });
 }
 
 /// A failed login opens no session, and its own pauses hold the next one back.
