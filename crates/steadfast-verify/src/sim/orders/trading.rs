@@ -255,8 +255,7 @@ async fn trade(
         || session.seen.struck.iter().any(|(name, _)| *name == "list.missing-price");
     let session = Session { ending, counts_as_documented, hides_prices, ..session };
     if !session.ending.is_promised() {
-        let logins_hide = scope == ListScope::LoginSession && reading.axes.old_token == OldToken::Dies;
-        let hidden = hidden(&session.truth, logins_hide);
+        let hidden = hidden(&session.truth, scope, reading.axes.old_token);
         return Ok(Session { hidden, ..session });
     }
     Ok(session)
@@ -264,19 +263,24 @@ async fn trade(
 
 /// Returns the orders that no list has shown although lists were asked for.
 ///
-/// `logins_hide`: lists show one session's orders, and a login ends the session before it. If it comes before the next
-/// list, no client can see an order of that session. Nor can one while lists are refused, because the token died and no
-/// login is due.
-fn hidden(truth: &State, logins_hide: bool) -> BTreeSet<String> {
+/// Where lists show one session's orders, no client can see an order of a session that is over before the next list: a
+/// login has ended it, or its token died and a login followed. Nor can one while lists are refused, because the token died
+/// and no login is due.
+fn hidden(truth: &State, scope: ListScope, old_token: OldToken) -> BTreeSet<String> {
     let is_login = |it: &ArrivalTruth| it.path.contains("/oauth/") && it.status == 200;
     let asks = |it: &ArrivalTruth| it.path.ends_with("/oms/orders");
-    let is_list = |it: &ArrivalTruth| asks(it) && matches!(it.status, 200 | 404);
     let is_hidden = |order: &&OrderTruth| {
-        let later = || truth.arrivals.iter().filter(|arrival| arrival.at_ns >= order.applied_ns);
-        match later().find(|it| is_list(it) || (logins_hide && is_login(it))) {
-            Some(next) => is_login(next),
-            None => later().any(|it| asks(it) && it.status == 401),
+        let mut is_dead = old_token == OldToken::Dies;
+        let mut is_refused = false;
+        for it in truth.arrivals.iter().filter(|arrival| arrival.at_ns >= order.applied_ns) {
+            match it.status {
+                200 | 404 if asks(it) => return false,
+                401 if asks(it) => (is_dead, is_refused) = (true, true),
+                _ if is_login(it) && is_dead && scope == ListScope::LoginSession => return true,
+                _ => {}
+            }
         }
+        is_refused
     };
     truth.orders.iter().filter(is_hidden).map(|order| order.order_id.clone()).collect()
 }
