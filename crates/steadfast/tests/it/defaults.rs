@@ -162,6 +162,7 @@ fn defaults() -> BTreeMap<&'static str, String> {
         ("Access::store", of(&client, "store")),
         ("Access::shared_store", of(&client, "shared_store")),
         ("ClientBuilder::shared", of(&client, "shared")),
+        ("ClientBuilder::shared_orders", of(&client, "shared_orders")),
         ("RetryPolicy::schedule", delays),
         ("RetryPolicy::jitter", retry.rules().jitter.most().to_string()),
         ("RetryPolicy::retry_after_cap", of(&retry, "retry_after_cap")),
