@@ -25,8 +25,9 @@ impl ConfigFile {
     /// Reads a file, or returns all that is wrong with it.
     pub(crate) fn read(path: &Path) -> Result<Self, Problems> {
         let whole = |what: String| Problems::new(path, vec![Problem::of_file(what)]);
+        let file = fs::metadata(path).map_err(|error| whole(error.to_string()))?;
+        plain(&file).and_then(|()| trusted(&file)).map_err(whole)?;
         let text = fs::read_to_string(path).map_err(|error| whole(error.to_string()))?;
-        fs::metadata(path).map_err(|error| error.to_string()).and_then(|it| trusted(&it)).map_err(whole)?;
         let entries = entries(&text).map_err(|problems| Problems::new(path, problems))?;
         for secret in entries.iter().filter(|entry| entry.key.kind == Kind::Secret) {
             readable::hide(&SecretString::from(secret.text()));
@@ -67,6 +68,20 @@ impl ConfigFile {
         format!("{}:{}", self.path.display(), entry.line)
     }
 }
+
+/// Refuses what cannot be read at once: a proxy that waited for a pipe at a reload would answer no cancel.
+fn plain(file: &Metadata) -> Result<(), String> {
+    match (file.is_file(), file.len()) {
+        (false, _) => Err("it is no regular file".to_owned()),
+        (true, length) if length > LONGEST => {
+            Err(format!("it has {length} bytes, and a config {LONGEST} at most"))
+        }
+        (true, _) => Ok(()),
+    }
+}
+
+/// The longest config file, in bytes.
+const LONGEST: u64 = 1 << 20;
 
 /// Refuses a file that another user could have written: it says where credentials go, and which commands run.
 #[cfg(unix)]

@@ -187,3 +187,17 @@ async fn a_file_that_others_may_read_or_change_is_refused() {
         assert!(ends == 0 || told.contains("chmod go-"), "{told}");
     }
 }
+
+/// Regression: a reload waited for a pipe, and no cancel was answered meanwhile.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_config_that_is_no_file_or_too_long_is_refused_and_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let (pipe, long) = (folder.path().join("pipe.toml"), folder.path().join("long.toml"));
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    write(&long, &"# long\n".repeat(200_000));
+    for (path, why) in [(pipe, "it is no regular file"), (long, "it has 1400000 bytes")] {
+        let checked = output(&["check-config", path.to_str().unwrap()]).await;
+        assert_eq!((code(&checked), stderr(&checked).contains(why)), (2, true), "{}", stderr(&checked));
+    }
+}
