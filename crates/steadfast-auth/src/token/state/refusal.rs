@@ -102,7 +102,8 @@ impl TokenState {
     /// ## Valid => (Valid | Suspect | Suspect, breaker open)
     ///
     /// A token that is refused at first use may not be known everywhere yet, and one 401 of a given one may be a mistake of
-    /// the service. If it is refused again later, that is not the reason, and no login would help, unless the token has worked elsewhere and was ended since.
+    /// the service. If it is refused again later, that is not the reason, and no login would help, unless the token has
+    /// worked elsewhere and was ended since.
     fn not_yet(&mut self, held: Held, resent: bool, now: Now) -> AfterRefusal {
         let first = held.refused.unwrap_or(now.elapsed);
         if let Some(held) = &mut self.held {
