@@ -31,7 +31,7 @@ async fn main() -> Result<(), BoxError> {
     let tokens = TokenSource::fixed(ApiKey::new(facts.api_key)?, facts.access_token)?;
 
     let service = ServiceBuilder::new()
-        .layer(DeadlineLayer::new(Duration::from_secs(30))) // every wait below honours it
+        .layer(DeadlineLayer::new(Duration::from_secs(30))) // every wait below honours it; a late read is of no use
         .layer(RouteLayer::new(base.clone(), Routes::default())) // says what the request is to everybody below
         .layer(RetryPolicy::default().jitter(Jitter::NONE).layer()) // outside the limit: a retry takes a permit too
         .layer(RefreshLayer::new(tokens.clone())) // inside retry: a retry may need a token that did not exist before
