@@ -300,6 +300,26 @@ async fn s16_max_age_market() {
     rig.audit();
 }
 
+/// `docs/guarantees.md` has these times, under "When an order is sent again".
+#[tokio::test(start_paused = true)]
+async fn an_order_is_sent_again_while_its_first_send_is_young() {
+    let market = market();
+    for (order, lost, in_time, too_late) in [
+        (ORDER, gw504(), Some(40), 46),
+        (&market, gw504(), Some(4), 6),
+        (ORDER, gw504().reply(Reply::Ended), Some(10), 16),
+        (&market, gw504().reply(Reply::Ended), None, 0),
+    ] {
+        let ends = in_time.map(|after| (after, 2)).into_iter().chain([(too_late, 1)]);
+        for (after, posts) in ends {
+            let rig = Rig::new();
+            rig.gateway.will([lost.clone().answered_after(s(after))]);
+            rig.place("a", order).await;
+            assert_eq!(rig.gateway.posts(), posts, "{:?} after {after} s: {order}", lost.reply);
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn s17_caller_deadline() {
     let rig = Rig::new();
