@@ -1,120 +1,109 @@
-//! The deep stages: searches rather than checks, which take the time that they are given.
+//! The deep stages: searches rather than checks, which take the time that they are given. `xtask/deep.toml` has them.
 //!
-//! They repeat nothing of the plain stages. A stage over its time box is ended and has failed: a box is far
-//! longer than the stage needs, so one that fills it hangs.
+//! They repeat nothing of the plain stages. A stage over its time box is ended and has failed.
 
-mod names;
+mod properties;
 mod stage;
-mod table;
 
 use std::sync::OnceLock;
-use std::{iter, thread};
+use std::thread;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
+use serde::Deserialize;
 
 pub(crate) use self::stage::Deep;
 use self::stage::{Pace, What};
-use self::table::TABLE;
 use crate::console;
 use crate::figures::Figures;
-use crate::lanes::Lanes;
-use crate::planted::Tree;
 use crate::programs::{Part, Programs, Site};
 use crate::report::{Report, Tally};
 use crate::runner::echo;
+use crate::side_by_side::side_by_side;
 use crate::summary::{Row, Summary};
 use crate::workspace::Workspace;
+
+const TABLE: &str = include_str!("../deep.toml");
 
 /// The tests in files of their own that compute for long. All others are run as the plain tests are built.
 const TESTS: &[&str] = &["it", "journal", "gateway", "memory"];
 
 /// Whether stages run all that they have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Extent {
     /// A part of the longest ones, as CI has time for.
     Sample,
     Full,
 }
 
+#[derive(Deserialize)]
+struct Table {
+    stage: Vec<Deep>,
+}
+
 /// Every deep stage, in order.
-pub(crate) fn all(extent: Extent) -> impl Iterator<Item = Deep> {
-    TABLE.iter().map(move |stage| match extent {
-        Extent::Sample => stage.sample(),
-        Extent::Full => *stage,
-    })
+pub(crate) fn all() -> Result<Vec<Deep>> {
+    let table: Table = toml::from_str(TABLE).context("xtask/deep.toml")?;
+    Ok(table.stage)
 }
 
 /// Runs these stages with programs that `build` builds, and keeps what they measured.
 pub(crate) fn run(
     stages: &[Deep],
+    extent: Extent,
     workspace: &Workspace,
-    build: impl FnOnce(&mut dyn FnMut(&str)) -> Result<Programs>,
+    build: impl Fn(&mut dyn FnMut(&str)) -> Result<Programs> + Sync,
     figures: &mut Figures,
 ) -> Summary {
-    // Stages that need none of these programs are run while they are built.
-    let programs = OnceLock::new();
-    let lanes = Lanes::new(stages, |stage: &Deep| stage.pace);
+    let site = stage::Site { extent, workspace, programs: OnceLock::new() };
+    let build = || {
+        let row = Row::run("deep build", &mut echo, |say| {
+            let built = build(say);
+            let failure = built.as_ref().err().map(|error| format!("{error:#}"));
+            let _ = site.programs.set(built.unwrap_or_default());
+            Ok(Report::of_tests(Tally::of(failure.is_none()), failure))
+        });
+        (row, None)
+    };
     let run = |stage: &Deep| {
         if stage.needs_programs() {
-            programs.wait();
+            site.programs.wait();
         }
         console::say(format_args!("begun: {}", stage.name));
         let mut said = Vec::new();
-        let done = stage.run(workspace, &programs, &mut |line| said.push(line.to_owned()));
+        let (row, measured) = stage.run(&site, &mut |line| said.push(line.to_owned()));
         console::say(said.join("\n"));
-        done
+        (row, Some((stage.key.clone(), measured)))
     };
-    let mut build_row = None;
-    let computing = thread::available_parallelism().map_or(1, usize::from);
-    thread::scope(|scope| {
-        for pace in iter::repeat_n(Pace::Computes, computing - 1).chain([Pace::Waits]) {
-            let (lanes, run) = (&lanes, &run);
-            scope.spawn(move || lanes.drain(pace, run));
-        }
-        build_row = Some(Row::run("deep build", &mut echo, |say| {
-            let (built, failure) = match build(say) {
-                Ok(built) => (built, None),
-                Err(error) => (Programs::default(), Some(format!("{error:#}"))),
-            };
-            let _ = programs.set(built);
-            Ok(Report::of_tests(Tally::SUCCESS, failure))
-        }));
-        lanes.drain(Pace::Computes, &run);
+    let of = |pace| stages.iter().filter(|stage| stage.pace == pace).collect::<Vec<_>>();
+    let (computing, waiting, alone) = (of(Pace::Computes), of(Pace::Waits), of(Pace::Alone));
+    // Stages that need none of these programs are run while they are built.
+    let computing: Vec<Option<&Deep>> = [None].into_iter().chain(computing.into_iter().map(Some)).collect();
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let (waited, computed) = thread::scope(|scope| {
+        let waited = scope.spawn(|| side_by_side(&waiting, 1, |stage| run(stage)));
+        let computed = side_by_side(&computing, cores, |stage| stage.map_or_else(build, run));
+        (waited.join().unwrap_or_default(), computed)
     });
-    lanes.drain(Pace::Alone, &run);
-    let mut summary = Summary { rows: build_row.into_iter().collect() };
-    for (stage, (row, measured)) in lanes.done() {
-        figures.insert(stage.key, measured);
+    let rest = side_by_side(&alone, 1, |stage| run(stage));
+    let mut summary = Summary::default();
+    for (row, measured) in computed.into_iter().chain(waited).chain(rest) {
+        figures.extend(measured);
         summary.rows.push(row);
     }
     summary
 }
 
-/// Builds the part of the tree that these stages need, with this bug turned on if there is one.
-pub(crate) fn build(
-    stages: &[Deep],
-    workspace: &Workspace,
-    bug: Option<&str>,
-    say: &mut dyn FnMut(&str),
-) -> Result<Programs> {
-    let needs_tests =
-        |stage: &Deep| matches!(stage.what, What::Tests(..) | What::Properties(_) | What::Secrets);
-    let part = if stages.iter().any(needs_tests) {
-        Part::Tests(TESTS)
-    } else if stages.iter().any(|stage| matches!(stage.what, What::Simulation(_))) {
-        Part::Simulator
+/// Builds the part of the tree that these stages need.
+pub(crate) fn build(stages: &[Deep], workspace: &Workspace, say: &mut dyn FnMut(&str)) -> Result<Programs> {
+    if stages.iter().any(|stage| matches!(stage.what(Extent::Full), What::Tests(..) | What::Properties(_))) {
+        let plain = Programs::build(&Site::plain(workspace), Part::Everything, &mut *say)?;
+        Ok(Programs::build(&Site::optimised(workspace), Part::Tests(TESTS), say)?.or(plain))
+    } else if stages.iter().any(|stage| matches!(stage.what(Extent::Full), What::Simulation(_))) {
+        Programs::build(&Site::optimised(workspace), Part::Simulator, say)
     } else {
-        return Ok(Programs::default());
-    };
-    if bug.is_some() {
-        let part = if part == Part::Simulator { part } else { Part::Everything };
-        return Ok(Programs::build(&Tree::plant(workspace)?.site, part, say)?.with(bug));
+        Ok(Programs::default())
     }
-    let plain = match part {
-        Part::Simulator => Programs::default(),
-        _ => Programs::build(&Site::plain(workspace), Part::Everything, &mut *say)?,
-    };
-    Ok(Programs::build(&Site::optimised(workspace), part, say)?.or(plain))
 }
 
 #[cfg(test)]
@@ -124,29 +113,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_stages_have_the_same_key_or_name() {
-        let keys: BTreeSet<_> = all(Extent::Full).map(|deep| deep.key).collect();
-        let names: BTreeSet<_> = all(Extent::Full).map(|deep| deep.name).collect();
-        assert_eq!((keys.len(), names.len()), (TABLE.len(), TABLE.len()));
+    fn the_table_is_well_formed_and_three_stages_have_a_sample() {
+        let stages = all().unwrap();
+        let keys: BTreeSet<_> = stages.iter().map(|stage| &stage.key).collect();
+        let names: BTreeSet<_> = stages.iter().map(|stage| &stage.name).collect();
+        assert_eq!((keys.len(), names.len()), (stages.len(), stages.len()), "each name and key is used once");
+        let sampled = stages.iter().filter(|stage| stage.sample.is_some()).map(|stage| &*stage.key);
+        assert_eq!(sampled.collect::<Vec<_>>(), ["planted", "model", "properties"]);
     }
 
     #[test]
-    fn a_sample_differs_only_in_what_is_run() {
-        let sampled: Vec<_> = all(Extent::Full).zip(all(Extent::Sample)).collect();
-        assert!(sampled.iter().all(|(full, sample)| full.key == sample.key && full.pace == sample.pace));
-        let keys = sampled.iter().filter(|(full, sample)| full.what != sample.what).map(|(full, _)| full.key);
-        assert_eq!(keys.collect::<Vec<_>>(), ["planted", "model", "properties"]);
-    }
-
-    #[test]
-    fn every_stage_runs_once_in_its_place_and_fails_if_nothing_was_built() {
+    fn every_stage_runs_once_and_fails_if_nothing_was_built() {
         let workspace = Workspace::load(&crate::cargo::root()).unwrap();
-        let stages: Vec<Deep> = all(Extent::Full).filter(Deep::takes_bugs).collect();
+        let stages: Vec<Deep> = all().unwrap().into_iter().filter(Deep::needs_programs).collect();
         let mut figures = Figures::default();
-        let summary = run(&stages, &workspace, |_| anyhow::bail!("nothing was built"), &mut figures);
-        let names: Vec<&str> = summary.rows.iter().map(|row| row.name).collect();
-        assert_eq!(names, [vec!["deep build"], stages.iter().map(|stage| stage.name).collect()].concat());
+        let nothing = |_: &mut dyn FnMut(&str)| anyhow::bail!("nothing was built");
+        let summary = run(&stages, Extent::Full, &workspace, nothing, &mut figures);
+        let names: BTreeSet<&str> = summary.rows.iter().map(|row| &*row.name).collect();
+        let wanted = stages.iter().map(|stage| &*stage.name).chain(["deep build"]).collect();
+        assert_eq!((names, summary.rows.len()), (wanted, stages.len() + 1));
         assert!(summary.rows.iter().all(Row::is_failed));
-        assert!(stages.iter().all(|stage| figures.is_failed(stage.key)));
+        assert!(stages.iter().all(|stage| figures[&stage.key].is_failed));
     }
 }

@@ -8,29 +8,18 @@ use std::fs;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use crate::deep::{self, Deep, Extent};
-use crate::figures::{Figures, Measured};
-use crate::planted::{self, Tree};
-use crate::programs::Programs;
-use crate::report::{Report, Tally};
-use crate::repository::Repository;
-use crate::tidy;
+use crate::figures::Figures;
+use crate::report::Tally;
 use crate::workspace::Workspace;
 use crate::{cargo, console};
 
 const ROWS: &str = include_str!("../evidence.toml");
 
-/// A row, and a bug with which it cannot hold.
-const DENIED: (&str, &str) = ("F14", "token-logged");
-
-/// The name that rows give to the figures of the repository's files.
-const FILES: &str = "files";
-
 /// The page that shows the table.
 const PAGE: &str = "docs/evidence.md";
-const HEAD: &str = "| | what | target | measured | seeds | holds |\n|---|---|---|---|---|---|\n";
+const HEAD: &str = "| | what | target | measured | holds |\n|---|---|---|---|---|\n";
 /// The beginning of the line that names the measured state of the code.
 const STATE: &str = "State of `crates` (`git rev-parse --short=12 HEAD:crates`): `";
 
@@ -40,14 +29,8 @@ pub(crate) struct Args {
     /// One row, F1 to F19.
     #[arg(long, value_name = "ID", value_parser = known)]
     only: Option<String>,
-    /// Measures the row with a bug planted in the code, which must fail it.
-    #[arg(long, value_name = "NAME", requires = "only", value_parser = planted::known)]
-    planted: Option<String>,
-    /// Prints JSON, one object a row.
-    #[arg(long, conflicts_with = "write")]
-    json: bool,
     /// Writes the table into docs/evidence.md.
-    #[arg(long, conflicts_with_all = ["only", "planted"])]
+    #[arg(long, conflicts_with = "only")]
     write: bool,
 }
 
@@ -74,78 +57,47 @@ struct Judged {
     row: Row,
     holds: bool,
     value: String,
-    /// The seeds of each stage that says which it ran.
-    seeds: String,
 }
 
-/// Measures the rows and prints them. Standard output is the table or the JSON; all else is on stderr.
+/// Runs the stages that the wanted rows need.
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Tally> {
-    console::keep_stdout_for_data();
     let wanted = rows(|id| args.only.as_ref().is_none_or(|only| only == id))?;
-    let stages = stages_of(&wanted);
-    let takes_bugs = !stages.is_empty() && stages.iter().all(|stage| stage.takes_bugs());
-    let bug = args.planted.as_deref();
-    ensure!(
-        bug.is_none() || takes_bugs,
-        "the row runs neither tests nor the simulator: no bug can be planted"
-    );
-    let build = |say: &mut dyn FnMut(&str)| deep::build(&stages, workspace, bug, say);
-    let (judged, stages) = measure(wanted, workspace, build)?;
+    let needed: BTreeSet<&str> = wanted.iter().flat_map(|row| &row.stages).map(String::as_str).collect();
+    let stages = deep::all()?.into_iter().filter(|stage| needed.contains(&*stage.key)).collect();
+    measure(workspace, stages, Extent::Full, wanted, args.write)
+}
+
+/// Runs every deep stage.
+pub(crate) fn run_all(workspace: &Workspace, extent: Extent, write: bool) -> Result<Tally> {
+    measure(workspace, deep::all()?, extent, rows(|_| true)?, write)
+}
+
+/// Runs these stages, judges these rows by their figures, and says at the end what failed.
+fn measure(
+    workspace: &Workspace,
+    stages: Vec<Deep>,
+    extent: Extent,
+    rows: Vec<Row>,
+    write: bool,
+) -> Result<Tally> {
+    let mut figures = Figures::default();
+    let summary =
+        deep::run(&stages, extent, workspace, |say| deep::build(&stages, workspace, say), &mut figures);
+    let judged: Vec<Judged> = rows.into_iter().map(|row| row.judge(&figures)).collect();
     let state = cargo::state(&workspace.root).unwrap_or_else(|| "unknown".to_owned());
-    if args.json {
-        console::data(Value::Array(judged.iter().map(|judged| judged.json(&state)).collect()));
-    } else {
-        console::data(format_args!("{STATE}{state}`.\n\n{}", table(&judged)));
-    }
-    if args.write {
+    console::say(format_args!("\n{summary}\n{STATE}{state}`.\n\n{}", table(&judged)));
+    if write {
         let path = workspace.root.join(PAGE);
         fs::write(&path, replaced(&fs::read_to_string(&path)?, &state, &table(&judged))?)?;
     }
-    Ok(judged.iter().map(|judged| Tally::of(judged.holds)).sum::<Tally>() + stages)
-}
-
-/// Judges every row by the figures of the stages, prints the table, counts each row, and names those that do not hold.
-pub(crate) fn conclude(workspace: &Workspace, mut figures: Figures) -> Result<(Tally, Vec<String>)> {
-    let judged = judge(rows(|_| true)?, workspace, &mut figures)?;
-    console::say(table(&judged));
     let broken = judged.iter().filter(|judged| !judged.holds);
     let broken = broken.map(|judged| format!("{}: {}", judged.row.id, judged.value)).collect();
-    Ok((judged.iter().map(|judged| Tally::of(judged.holds)).sum(), broken))
-}
-
-/// Demands that a row is denied with a bug: a table that always says yes would prove nothing.
-pub(crate) fn deny(workspace: &Workspace, say: &mut dyn FnMut(&str)) -> Result<Report> {
-    let (id, bug) = DENIED;
-    let programs = planted::build(&Tree::plant(workspace)?, say)?.with(Some(bug));
-    let (judged, _) = measure(rows(|row| row == id)?, workspace, |_| Ok(programs))?;
-    let [Judged { holds: false, value, .. }] = &judged[..] else { bail!("{id} holds with {bug}") };
-    ensure!(
-        value.contains(" leaks") && !value.contains(" 0 leaks"),
-        "no leak was measured of {id} with {bug}: {value}"
-    );
-    say(&format!("denied  {id} with {bug}: {value}"));
-    Ok(Report::of_tests(Tally::SUCCESS, None))
-}
-
-/// Runs the stages that these rows need; the results of their own checks are returned beside.
-fn measure(
-    rows: Vec<Row>,
-    workspace: &Workspace,
-    build: impl FnOnce(&mut dyn FnMut(&str)) -> Result<Programs>,
-) -> Result<(Vec<Judged>, Tally)> {
-    let mut figures = Figures::default();
-    let summary = deep::run(&stages_of(&rows), workspace, build, &mut figures);
-    console::say(format_args!("\n{summary}"));
-    Ok((judge(rows, workspace, &mut figures)?, summary.tally()))
-}
-
-fn stages_of(rows: &[Row]) -> Vec<Deep> {
-    let wanted: BTreeSet<&str> = rows.iter().flat_map(|row| &row.stages).map(String::as_str).collect();
-    deep::all(Extent::Full).filter(|stage| wanted.contains(stage.key)).collect()
+    console::tell(&[summary.failures(), broken].concat());
+    Ok(judged.iter().map(|judged| Tally::of(judged.holds)).chain([summary.tally()]).sum())
 }
 
 fn known(id: &str) -> Result<String> {
-    ensure!(!rows(|row| row == id)?.is_empty(), "expected F1 to F19");
+    ensure!(!rows(|row| row == id)?.is_empty(), "no row of xtask/evidence.toml");
     Ok(id.to_owned())
 }
 
@@ -154,25 +106,16 @@ fn rows(is_wanted: impl Fn(&str) -> bool) -> Result<Vec<Row>> {
     Ok(table.row.into_iter().filter(|row| is_wanted(&row.id)).collect())
 }
 
-fn judge(rows: Vec<Row>, workspace: &Workspace, figures: &mut Figures) -> Result<Vec<Judged>> {
-    let mut files = Measured::default();
-    files.read(&tidy::figures(&Repository::read(&workspace.root)?));
-    figures.insert(FILES, files);
-    Ok(rows.into_iter().map(|row| row.judge(figures)).collect())
-}
-
 impl Row {
     fn judge(self, figures: &Figures) -> Judged {
         let told = |row: &Self| Ok::<_, anyhow::Error>((row.are_met(figures)?, row.filled(figures)?));
         let (mut holds, mut value) =
             told(&self).unwrap_or_else(|error| (false, format!("not measured: {error:#}")));
-        for stage in self.stages.iter().filter(|stage| figures.is_failed(stage)) {
+        for stage in self.stages.iter().filter(|stage| figures.get(*stage).is_some_and(|of| of.is_failed)) {
             holds = false;
             value += &format!("; stage `{stage}` failed");
         }
-        let seeds = |stage: &String| Some(format!("{stage} {}", figures.word(stage, "seed_range")?));
-        let seeds: Vec<String> = self.stages.iter().filter_map(seeds).collect();
-        Judged { row: self, holds, value, seeds: seeds.join(", ") }
+        Judged { row: self, holds, value }
     }
 
     /// True if every condition is met: a name or number, `=`, `>=` or `<=`, and another.
@@ -207,7 +150,11 @@ impl Row {
     /// A figure of one stage, or its sum over all of the row's: each that ran has to say it, unless it stands for itself.
     fn sum(&self, name: &str, figures: &Figures) -> Result<f64> {
         let one = |stage: &str, name: &str| {
-            figures.number(stage, name).with_context(|| format!("`{name}` of stage `{stage}`"))
+            figures
+                .get(stage)
+                .and_then(|of| of.numbers.get(name))
+                .copied()
+                .with_context(|| format!("`{name}` of stage `{stage}`"))
         };
         match name.split_once('.') {
             Some((stage, name)) => one(stage, name),
@@ -216,25 +163,11 @@ impl Row {
     }
 }
 
-impl Judged {
-    fn json(&self, state: &str) -> Value {
-        json!({
-            "id": self.row.id,
-            "value": self.value,
-            "target": self.row.target,
-            "pass": self.holds,
-            "command": format!("cargo xtask evidence --only {}", self.row.id),
-            "crates": state,
-            "seeds": self.seeds,
-        })
-    }
-}
-
 fn table(judged: &[Judged]) -> String {
-    let row = |Judged { row, holds, value, seeds }: &Judged| {
+    let row = |Judged { row, holds, value }: &Judged| {
         let Row { id, what, target, .. } = row;
         let holds = if *holds { "yes" } else { "**no**" };
-        format!("| {id} | {what} | {target} | {value} | {seeds} | {holds} |\n")
+        format!("| {id} | {what} | {target} | {value} | {holds} |\n")
     };
     HEAD.to_owned() + &judged.iter().map(row).collect::<String>()
 }
@@ -265,24 +198,20 @@ fn count(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figures::Measured;
 
     fn judged(said: &str, is_failed: bool) -> Judged {
         let (mut measured, mut figures) = (Measured::default(), Figures::default());
         measured.read(said);
-        if is_failed {
-            measured.fail();
-        }
-        figures.insert("scripts", measured);
+        measured.is_failed = is_failed;
+        figures.insert("scripts".to_owned(), measured);
         rows(|id| id == "F7").unwrap().remove(0).judge(&figures)
     }
 
     #[test]
     fn a_row_holds_by_its_figures_and_not_without_them() {
-        let good = judged("figures: scripts=31386 violations=0 seed_range=0..3", false);
-        assert_eq!(
-            (good.holds, &*good.value, &*good.seeds),
-            (true, "31,386 scripts, 0 violations", "scripts 0..3")
-        );
+        let good = judged("figures: scripts=31386 violations=0", false);
+        assert_eq!((good.holds, &*good.value), (true, "31,386 scripts, 0 violations"));
         assert!(!judged("figures: scripts=9 violations=2", false).holds);
         let silent = judged("figures: scripts=9", false);
         assert_eq!((silent.holds, &*silent.value), (false, "not measured: `violations` of stage `scripts`"));
@@ -291,19 +220,16 @@ mod tests {
 
     #[test]
     fn every_row_is_well_formed_and_fails_without_figures() {
-        let keys: BTreeSet<&str> = deep::all(Extent::Full).map(|stage| stage.key).chain([FILES]).collect();
+        let keys: BTreeSet<String> = deep::all().unwrap().into_iter().map(|stage| stage.key).collect();
         for row in rows(|_| true).unwrap() {
-            assert!(row.stages.iter().all(|stage| keys.contains(stage.as_str())), "{}", row.id);
+            assert!(row.stages.iter().all(|stage| keys.contains(stage)), "{}", row.id);
             let judged = row.judge(&Figures::default());
             assert!(!judged.holds && judged.value.starts_with("not measured: `"), "{}", judged.row.id);
         }
     }
 
     #[test]
-    fn rows_of_files_hold_and_the_page_can_be_written_again() {
-        let workspace = Workspace::load(&cargo::root()).unwrap();
-        let judged = judge(rows(|id| id == "F17").unwrap(), &workspace, &mut Figures::default());
-        assert!(judged.unwrap().iter().all(|judged| judged.holds));
+    fn the_page_can_be_written_again() {
         let page = fs::read_to_string(cargo::root().join(PAGE)).unwrap();
         let written = replaced(&page, "c15a1be7b1a5", &format!("{HEAD}| F1 |\n")).unwrap();
         assert!(

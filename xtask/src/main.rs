@@ -9,7 +9,6 @@ mod console;
 mod deep;
 mod evidence;
 mod figures;
-mod lanes;
 mod plain;
 mod planted;
 mod process;
@@ -17,6 +16,7 @@ mod programs;
 mod report;
 mod repository;
 mod runner;
+mod side_by_side;
 mod stopwatch;
 mod summary;
 mod tidy;
@@ -30,10 +30,7 @@ use clap::{Parser, Subcommand};
 
 use crate::cargo::cargo;
 use crate::deep::Extent;
-use crate::figures::Figures;
 use crate::report::Tally;
-use crate::runner::echo;
-use crate::summary::Row;
 use crate::workspace::Workspace;
 
 #[derive(Parser)]
@@ -59,6 +56,9 @@ enum Verb {
         /// All of the stages of which CI runs a sample.
         #[arg(long, requires = "deep")]
         full: bool,
+        /// Writes the evidence that they end with into docs/evidence.md.
+        #[arg(long, requires = "deep")]
+        write: bool,
     },
     /// The repository's own rules.
     Tidy,
@@ -79,60 +79,35 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    let verb = Line::parse().verb;
-    let tally = match verb {
+    let tally = match Line::parse().verb {
         // Their standard output is data, and their exit code their own.
         Verb::Sim { words } => {
             return program(&["run", "--release", "--package", "steadfast-verify"], &words);
         }
         Verb::Bench { words } => return program(&["run", "--package", "benches"], &words),
-        verb => run(verb).unwrap_or_else(|error| {
-            console::say(format_args!("error: {error:#}"));
-            Tally::FAILURE
+        Verb::Tidy => checked(tidy::run),
+        Verb::Test { install } => checked(|workspace| {
+            tools::ensure(install)?;
+            Ok(plain::run_all(workspace))
         }),
+        Verb::Ci { deep: false, .. } => checked(|workspace| Ok(plain::run_all(workspace))),
+        Verb::Ci { full, write, .. } => checked(|workspace| {
+            let extent = if full { Extent::Full } else { Extent::Sample };
+            evidence::run_all(workspace, extent, write)
+        }),
+        Verb::Evidence(args) => checked(|workspace| evidence::run(workspace, &args)),
+        Verb::Planted(args) => checked(|workspace| planted::run(workspace, &args)),
     };
     console::say(tally);
     if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn run(verb: Verb) -> Result<Tally> {
-    let workspace = Workspace::load(&cargo::root())?;
-    let summary = match verb {
-        Verb::Bench { .. } | Verb::Sim { .. } => return Ok(Tally::default()),
-        Verb::Tidy => return tidy::run(&workspace),
-        Verb::Test { install } => {
-            tools::ensure(install)?;
-            plain::run_all(&workspace)
-        }
-        Verb::Ci { deep: false, .. } => plain::run_all(&workspace),
-        Verb::Ci { deep: true, full: false } => return prove(&workspace, Extent::Sample),
-        Verb::Ci { deep: true, full: true } => return prove(&workspace, Extent::Full),
-        Verb::Evidence(args) => return evidence::run(&workspace, &args),
-        Verb::Planted(args) => return planted::run(&workspace, &args),
-    };
-    console::say(format_args!("\n{summary}"));
-    tell(&summary.failures());
-    Ok(summary.tally())
-}
-
-/// Runs every deep stage, and judges what they measured.
-fn prove(workspace: &Workspace, extent: Extent) -> Result<Tally> {
-    let mut figures = Figures::default();
-    let stages: Vec<_> = deep::all(extent).collect();
-    let build = |say: &mut dyn FnMut(&str)| deep::build(&stages, workspace, None, say);
-    let mut summary = deep::run(&stages, workspace, build, &mut figures);
-    summary.rows.push(Row::run("a row denied with a bug", &mut echo, |say| evidence::deny(workspace, say)));
-    console::say(format_args!("\n{summary}"));
-    let (rows, broken) = evidence::conclude(workspace, figures)?;
-    tell(&[summary.failures(), broken].concat());
-    Ok(summary.tally() + rows)
-}
-
-/// Says once more what failed, where it is found: at the end. `.ci/run` repeats it from the first line on.
-fn tell(failures: &[String]) {
-    if !failures.is_empty() {
-        console::say(format_args!("\n=== what failed ===\n{}\n", failures.join("\n\n")));
-    }
+fn checked(run: impl FnOnce(&Workspace) -> Result<Tally>) -> Tally {
+    let tally = Workspace::load(&cargo::root()).and_then(|workspace| run(&workspace));
+    tally.unwrap_or_else(|error| {
+        console::say(format_args!("error: {error:#}"));
+        Tally::FAILURE
+    })
 }
 
 /// Builds and runs a program of its own, so that a fresh clone compiles xtask without it; its exit code is ours.
@@ -141,15 +116,8 @@ fn program(run: &[&str], words: &[String]) -> ExitCode {
     let mut command = cargo(&root);
     command.args(run).args(["--quiet", "--"]).args(words);
     cargo::name_state(&mut command, &root);
-    match command.status() {
-        Ok(status) => {
-            status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)
-        }
-        Err(error) => {
-            console::complain(format_args!("error: cargo did not start: {error}"));
-            ExitCode::FAILURE
-        }
-    }
+    let code = command.status().ok().and_then(|status| u8::try_from(status.code()?).ok());
+    code.map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
 #[cfg(test)]
@@ -163,13 +131,13 @@ mod tests {
         Line::command().debug_assert();
         let is_understood =
             |line: &str| Line::try_parse_from(["xtask"].into_iter().chain(line.split(' '))).is_ok();
-        let good = "test --install; ci; ci --deep; ci --deep --full; bench --json limiter; sim --help; planted --only no-settle; \
-            evidence --only F7 --planted no-settle";
-        for line in good.split("; ") {
+        for line in
+            "ci --deep --full --write; bench --json limiter; sim --help; planted --only no-settle".split("; ")
+        {
             assert!(is_understood(line), "{line}");
         }
-        let bad = "release; ci --install; ci --full; tidy now; planted --only no-such-bug; evidence --only F99; \
-            evidence --planted no-settle";
+        let bad =
+            "release; ci --install; ci --full; tidy now; planted --only no-such-bug; evidence --only F99";
         for line in bad.split("; ") {
             assert!(!is_understood(line), "{line}");
         }

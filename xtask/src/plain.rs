@@ -6,7 +6,7 @@ use std::thread;
 use anyhow::Result;
 
 use crate::cargo::{cargo, has_subcommand};
-use crate::report::{Report, Verdict};
+use crate::report::{Report, Tally, Verdict};
 use crate::runner::{self, echo};
 use crate::summary::{Row, Summary};
 use crate::workspace::Workspace;
@@ -34,7 +34,7 @@ const STAGES: &[Stage] = &[
 ];
 
 /// Runs every stage in order; a failure stops nothing but what needs a build that failed.
-pub(crate) fn run_all(workspace: &Workspace) -> Summary {
+pub(crate) fn run_all(workspace: &Workspace) -> Tally {
     let mut builds = true;
     let mut summary = Summary::default();
     for &(name, needs_build, stage) in STAGES {
@@ -45,7 +45,9 @@ pub(crate) fn run_all(workspace: &Workspace) -> Summary {
         builds &= name != BUILD || row.report.verdict == Verdict::Passed;
         summary.rows.push(row);
     }
-    summary
+    console::say(format_args!("\n{summary}"));
+    console::tell(&summary.failures());
+    summary.tally()
 }
 
 fn run(command: &mut Command) -> Result<Report> {

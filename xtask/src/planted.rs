@@ -12,19 +12,19 @@ mod detector;
 mod sample;
 mod tree;
 
-use std::fmt;
-use std::thread;
-
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 
 pub(crate) use self::bug::check as faults;
 use self::bug::{Bug, FOLDER};
 use self::detector::{Detector, Seen};
 pub(crate) use self::tree::Tree;
-use crate::lanes::Lanes;
+use crate::deep::Extent;
 use crate::programs::{Part, Programs};
 use crate::report::{Report, Tally};
+use crate::runner::echo;
+use crate::side_by_side::side_by_side;
 use crate::stopwatch::Stopwatch;
+use crate::summary::{Row, Summary};
 use crate::workspace::Workspace;
 use crate::{cargo, console};
 
@@ -33,13 +33,6 @@ const AT_ONCE: usize = 5;
 
 /// The files or folders of `tests` that detectors run, and those that look for secrets.
 const TESTS: &[&str] = &["it", "journal", "gateway", "outage", "secrets"];
-
-/// Which bugs are turned on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bugs {
-    All,
-    Sample,
-}
 
 /// Plants every bug that the tree knows, and says which detector found it.
 #[derive(Debug, clap::Args)]
@@ -56,38 +49,32 @@ pub(crate) fn known(name: &str) -> Result<String> {
     Ok(name.to_owned())
 }
 
-/// Plants the bugs. Standard output is the scoreboard; all else is on stderr.
+/// Plants the bugs.
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Tally> {
-    console::keep_stdout_for_data();
     let tree = Tree::plant(workspace)?;
     let is_wanted = |bug: &&Bug| args.only.is_empty() || args.only.contains(&bug.name);
     let bugs: Vec<&Bug> = tree.bugs.iter().filter(is_wanted).collect();
-    let scoreboard = play(&tree, &bugs, &mut |line| console::complain(line))?;
-    console::data(&scoreboard);
-    Ok(scoreboard.tally())
+    let summary = play(&tree, &bugs, &mut echo)?;
+    console::tell(&summary.failures());
+    Ok(summary.tally())
 }
 
 /// The same as a stage.
-pub(crate) fn check(workspace: &Workspace, bugs: Bugs, each: &mut dyn FnMut(&str)) -> Result<Report> {
+pub(crate) fn check(workspace: &Workspace, extent: Extent, each: &mut dyn FnMut(&str)) -> Result<Report> {
     let tree = Tree::plant(workspace)?;
-    let chosen = match bugs {
-        Bugs::All => tree.bugs.iter().collect(),
-        Bugs::Sample => sample::of(&tree.bugs, workspace)?,
+    let chosen = match extent {
+        Extent::Full => tree.bugs.iter().collect(),
+        Extent::Sample => sample::of(&tree.bugs, &workspace.root),
     };
-    let scoreboard = play(&tree, &chosen, each)?;
-    let (planted, turned_on) = (tree.bugs.len(), scoreboard.scores.len());
-    each(&format!("figures: planted={planted} bugs={turned_on} found={}", scoreboard.found()));
-    let missed = scoreboard.scores.iter().filter(|score| score.found_by.is_none()).map(ToString::to_string);
-    let why = [scoreboard.sober.clone(), missed.collect()].concat().join("\n");
-    Ok(Report::of_tests(scoreboard.tally(), (!why.is_empty()).then_some(why)))
+    let summary = play(&tree, &chosen, each)?;
+    let (planted, turned_on, tally) = (tree.bugs.len(), chosen.len(), summary.tally());
+    each(&format!("figures: planted={planted} bugs={turned_on} found={}", tally.passed));
+    let failures = summary.failures();
+    Ok(Report::of_tests(tally, (!failures.is_empty()).then(|| failures.join("\n"))))
 }
 
-/// Builds what the detectors run.
-pub(crate) fn build(tree: &Tree, say: &mut dyn FnMut(&str)) -> Result<Programs> {
-    Programs::build(&tree.site, Part::Tests(TESTS), say)
-}
-
-fn play(tree: &Tree, bugs: &[&Bug], say: &mut dyn FnMut(&str)) -> Result<Scoreboard> {
+/// Returns a row for each bug, and before them one for each detector that does not pass without a bug.
+fn play(tree: &Tree, bugs: &[&Bug], say: &mut dyn FnMut(&str)) -> Result<Summary> {
     let mut detectors: Vec<&Detector> = Vec::new();
     for detector in bugs.iter().flat_map(|bug| &bug.detectors) {
         if !detectors.contains(&detector) {
@@ -95,105 +82,34 @@ fn play(tree: &Tree, bugs: &[&Bug], say: &mut dyn FnMut(&str)) -> Result<Scorebo
         }
     }
     say("building a copy with all bugs in it");
-    let programs = build(tree, &mut *say)?;
+    let programs = Programs::build(&tree.site, Part::Tests(TESTS), &mut *say)?;
     let clock = Stopwatch::start();
     say(&format!("no bug: {} detectors have to pass", detectors.len()));
-    let sober = side_by_side(&detectors, |detector| match detector.run(&programs, None) {
+    let sober = side_by_side(&detectors, AT_ONCE, |detector| match detector.run(&programs, None) {
         Seen::Nothing => None,
-        seen => {
-            console::say(format_args!("no bug, and yet: {detector}: {seen}"));
-            Some(format!("{detector}: {seen}"))
-        }
+        seen => Some(Row::run("no bug", &mut |_| {}, |_| bail!("{detector}: {seen}"))),
     });
     say(&format!("{} s without a bug; {} bugs", clock.elapsed().as_secs(), bugs.len()));
-    let scores = side_by_side(bugs, |bug| {
-        let score = look_for(&bug.name, &bug.detectors, &programs);
-        console::say(&score);
-        score
-    });
-    let sober = sober.into_iter().flatten().collect();
-    Ok(Scoreboard { sober, scores, seconds: clock.elapsed().as_secs() })
+    let looked_for = side_by_side(bugs, AT_ONCE, |bug| look_for(&bug.name, &bug.detectors, &programs));
+    Ok(Summary { rows: sober.into_iter().flatten().chain(looked_for).collect() })
 }
 
 /// Turns one bug on and runs its detectors until one finds it.
-fn look_for(name: &str, detectors: &[Detector], programs: &Programs) -> Score {
-    let clock = Stopwatch::start();
-    let mut found_by = None;
-    let mut quiet = Vec::new();
-    for detector in detectors {
-        match detector.run(programs, Some(name)) {
-            Seen::Bug(what) => {
-                found_by = Some((detector.to_string(), what));
-                break;
+fn look_for(name: &str, detectors: &[Detector], programs: &Programs) -> Row {
+    Row::run(name, &mut |_| {}, |_| {
+        let mut quiet = Vec::new();
+        for detector in detectors {
+            match detector.run(programs, Some(name)) {
+                Seen::Bug(what) => {
+                    console::say(format_args!("found   {name:<28}  {detector}: {what}"));
+                    return Ok(Report::of_tests(Tally::SUCCESS, None));
+                }
+                seen => quiet.push(format!("{detector}: {seen}")),
             }
-            seen => quiet.push(format!("{detector}: {seen}")),
         }
-    }
-    Score { name: name.to_owned(), found_by, quiet, seconds: clock.elapsed().as_secs() }
-}
-
-/// Does the work for all of them, a few at a time, and keeps their order.
-fn side_by_side<T: Copy + Send, R: Send>(all: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let lanes = Lanes::new(all, |_| ());
-    thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
-            scope.spawn(|| lanes.drain((), &work));
-        }
-    });
-    lanes.done().map(|(_, result)| result).collect()
-}
-
-/// The result of looking for one bug.
-#[derive(Debug)]
-struct Score {
-    name: String,
-    /// The detector, and what it saw.
-    found_by: Option<(String, String)>,
-    /// The words of the detectors that did not find it.
-    quiet: Vec<String>,
-    seconds: u64,
-}
-
-impl fmt::Display for Score {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, found_by, quiet, seconds } = self;
-        match found_by {
-            Some((detector, what)) => write!(f, "found   {name:<28} {seconds:>4} s  {detector}: {what}"),
-            None => write!(f, "MISSED  {name:<28} {seconds:>4} s  {}", quiet.join("; ")),
-        }
-    }
-}
-
-/// Every bug, and whether it was found.
-#[derive(Debug)]
-struct Scoreboard {
-    /// The detectors that did not pass without a bug.
-    sober: Vec<String>,
-    scores: Vec<Score>,
-    seconds: u64,
-}
-
-impl Scoreboard {
-    fn found(&self) -> usize {
-        self.scores.iter().filter(|score| score.found_by.is_some()).count()
-    }
-
-    /// A check for each bug, and a failure for each detector that does not pass without one.
-    fn tally(&self) -> Tally {
-        let (found, all) = (self.found() as u64, self.scores.len() as u64);
-        Tally { passed: found, failed: all - found + self.sober.len() as u64 }
-    }
-}
-
-impl fmt::Display for Scoreboard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.sober[..] {
-            [] => writeln!(f, "passed  no bug")?,
-            failed => failed.iter().try_for_each(|failed| writeln!(f, "FAILED  no bug: {failed}"))?,
-        }
-        self.scores.iter().try_for_each(|score| writeln!(f, "{score}"))?;
-        write!(f, "{} of {} found in {} s", self.found(), self.scores.len(), self.seconds)
-    }
+        console::say(format_args!("MISSED  {name:<28}  {}", quiet.join("; ")));
+        Ok(Report::failed(quiet.join("; "), Tally::default()))
+    })
 }
 
 #[cfg(test)]
@@ -217,16 +133,11 @@ mod tests {
         assert_eq!(sees_one.run(&programs, None), Seen::Nothing);
 
         let seen = look_for("seen", &[dies.clone(), sees_one.clone()], &programs);
-        assert_eq!(seen.found_by.as_ref().map(|(_, what)| &**what), Some("its::name"));
-        assert_eq!(seen.quiet.len(), 1, "a detector that died has found nothing");
-        let missed = look_for("unseen", &[sees_one, dies], &programs);
-        assert_eq!((&missed.found_by, missed.quiet.len()), (&None, 2));
-
-        let mut board = Scoreboard { sober: Vec::new(), scores: vec![seen, missed], seconds: 0 };
-        assert_eq!(board.tally(), Tally { passed: 1, failed: 1 });
-        assert!(board.to_string().contains("\nMISSED  unseen"), "{board}");
-        board.sober.push("sim".to_owned());
-        assert_eq!(board.tally().failed, 2);
+        assert!(!seen.is_failed());
+        let missed = look_for("unseen", &[sees_one, dies.clone()], &programs);
+        let died = look_for("seen", &[dies], &programs);
+        assert!(missed.is_failed() && died.is_failed(), "a detector that died has found nothing");
+        assert_eq!(Summary { rows: vec![seen, missed] }.tally(), Tally { passed: 1, failed: 1 });
     }
 
     #[test]

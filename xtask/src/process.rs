@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 
 use crate::stopwatch::Stopwatch;
 
-/// How long a process may take to end after it was asked to, and its pipes to drain after it ended.
+/// How long a process may take to end after it was killed, and its pipes to drain after it ended.
 const GRACE: Duration = Duration::from_secs(12);
 
 /// How a process ended.
@@ -29,15 +29,8 @@ impl Ending {
     }
 }
 
-/// The pipe a line came through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pipe {
-    Out,
-    Err,
-}
-
 enum Event {
-    Line(Pipe, String),
+    Line(String),
     Exited(io::Result<ExitStatus>),
 }
 
@@ -47,42 +40,37 @@ enum Event {
 pub(crate) fn stream(
     command: &mut Command,
     limit: Option<Duration>,
-    mut each: impl FnMut(Pipe, &str),
+    mut each: impl FnMut(&str),
 ) -> Result<Ending> {
+    #[cfg(unix)]
     if limit.is_some() {
-        own_group(command);
+        std::os::unix::process::CommandExt::process_group(command, 0);
     }
     let (pid, incoming) = start(command)?;
     let clock = Stopwatch::start();
-    // A polite signal first: nextest passes it on to its tests, which stand in process groups of their own.
-    let mut signals = ["TERM", "KILL"].into_iter();
     let mut deadline = limit.unwrap_or(Duration::MAX);
-    let mut over_time = None;
-    let mut exited = None;
+    let (mut over_time, mut exited) = (None, None);
     loop {
         let left = deadline.saturating_sub(clock.elapsed());
-        if left.is_zero() {
-            // A grandchild that keeps the pipes open must not keep us.
-            if exited.is_some() {
-                break;
-            }
-            over_time = limit;
-            let signal = signals.next().context("a process does not end, not even when killed")?;
-            signal_group(pid, signal);
-            deadline += GRACE;
-            continue;
-        }
-        match incoming.recv_timeout(left) {
-            Ok(Event::Line(pipe, line)) => each(pipe, &line),
+        // Of a process that never stops writing, a line is always there.
+        let event = if left.is_zero() { Err(RecvTimeoutError::Timeout) } else { incoming.recv_timeout(left) };
+        match event {
+            Ok(Event::Line(line)) => each(&line),
             Ok(Event::Exited(status)) => {
                 exited = Some(status?);
                 deadline = clock.elapsed() + GRACE;
             }
-            Err(RecvTimeoutError::Timeout) => {}
+            // A grandchild that keeps the pipes open must not keep us.
+            Err(RecvTimeoutError::Timeout) if exited.is_some() || over_time.is_some() => break,
+            Err(RecvTimeoutError::Timeout) => {
+                over_time = limit;
+                kill_group(pid);
+                deadline += GRACE;
+            }
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
-    let status = exited.context("the process was lost")?;
+    let status = exited.context("a process does not end, not even when killed")?;
     Ok(over_time.map_or(Ending::Exited(status), Ending::OverTime))
 }
 
@@ -97,10 +85,10 @@ fn start(command: &mut Command) -> Result<(u32, Receiver<Event>)> {
     let pid = child.id();
     let (events, incoming) = mpsc::channel();
     if let Some(out) = child.stdout.take() {
-        forward(Pipe::Out, out, events.clone());
+        forward(out, events.clone());
     }
     if let Some(err) = child.stderr.take() {
-        forward(Pipe::Err, err, events.clone());
+        forward(err, events.clone());
     }
     thread::spawn(move || {
         let _ = events.send(Event::Exited(child.wait()));
@@ -108,13 +96,13 @@ fn start(command: &mut Command) -> Result<(u32, Receiver<Event>)> {
     Ok((pid, incoming))
 }
 
-fn forward(pipe: Pipe, from: impl Read + Send + 'static, events: Sender<Event>) {
+fn forward(from: impl Read + Send + 'static, events: Sender<Event>) {
     thread::spawn(move || {
         let mut from = BufReader::new(from);
         let mut line = Vec::new();
         while from.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
             let text = String::from_utf8_lossy(&line);
-            if events.send(Event::Line(pipe, text.trim_end_matches(['\r', '\n']).to_owned())).is_err() {
+            if events.send(Event::Line(text.trim_end_matches(['\r', '\n']).to_owned())).is_err() {
                 return;
             }
             line.clear();
@@ -122,22 +110,13 @@ fn forward(pipe: Pipe, from: impl Read + Send + 'static, events: Sender<Event>) 
     });
 }
 
-#[cfg(unix)]
-fn own_group(command: &mut Command) {
-    std::os::unix::process::CommandExt::process_group(command, 0);
-}
-
-#[cfg(not(unix))]
-fn own_group(_: &mut Command) {}
-
-#[cfg(unix)]
-fn signal_group(pid: u32, signal: &str) {
-    let _ = Command::new("sh").arg("-c").arg(format!("kill -s {signal} -- -{pid}")).status();
-}
-
-#[cfg(not(unix))]
-fn signal_group(pid: u32, _: &str) {
-    let _ = Command::new("taskkill").args(["/T", "/F", "/PID"]).arg(pid.to_string()).status();
+fn kill_group(pid: u32) {
+    let mut kill = if cfg!(unix) { Command::new("sh") } else { Command::new("taskkill") };
+    let _ = match cfg!(unix) {
+        true => kill.arg("-c").arg(format!("kill -s KILL -- -{pid}")),
+        false => kill.args(["/T", "/F", "/PID"]).arg(pid.to_string()),
+    }
+    .status();
 }
 
 /// A shell that runs this script.
@@ -155,20 +134,18 @@ mod tests {
     #[test]
     fn lines_of_both_pipes_are_seen_and_a_failure_names_its_exit_code() {
         let mut lines = Vec::new();
-        let ending = stream(&mut shell("echo one; echo two >&2; exit 3"), None, |pipe, line| {
-            lines.push((line.to_owned(), pipe));
-        });
+        let ending =
+            stream(&mut shell("echo one; echo two >&2; exit 3"), None, |line| lines.push(line.to_owned()));
         assert!(ending.unwrap().failure().unwrap().contains('3'));
-        lines.sort_by_key(|(line, _)| line.clone());
-        assert_eq!(lines, [("one".to_owned(), Pipe::Out), ("two".to_owned(), Pipe::Err)]);
+        lines.sort();
+        assert_eq!(lines, ["one", "two"]);
     }
 
     #[test]
     fn a_process_over_its_time_box_is_ended_with_its_children() {
         let clock = Stopwatch::start();
         // The grandchild holds the pipe: had it survived, the run would drain for the whole grace.
-        let ending =
-            stream(&mut shell("sleep 60 & wait"), Some(Duration::from_millis(50)), |_, _| {}).unwrap();
+        let ending = stream(&mut shell("sleep 60 & wait"), Some(Duration::from_millis(50)), |_| {}).unwrap();
         assert_eq!(ending.failure().unwrap(), "over its time box of 0 s");
         assert!(clock.elapsed() < GRACE);
     }

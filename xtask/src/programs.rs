@@ -6,8 +6,8 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use crate::cargo::{cargo, fix_draws, name_state};
-use crate::process::{self, Pipe};
+use crate::cargo::{cargo, fix_draws};
+use crate::process;
 use crate::workspace::Workspace;
 
 /// How the searches are built: the simulator, and the crates whose tests compute for long. Always all of them together: fewer
@@ -27,7 +27,7 @@ const OPTIMISED: &[&str] = &[
 const PLAIN: &[&str] = &["--workspace"];
 
 /// The environment variable that turns a bug on in a copy with planted bugs.
-const BUG: &str = "STEADFAST_PLANTED";
+pub(crate) const BUG: &str = "STEADFAST_PLANTED";
 
 /// A tree to build, and how.
 #[derive(Clone, Debug)]
@@ -75,11 +75,7 @@ struct Program {
 
 /// The built programs of a tree, by package and target.
 #[derive(Debug, Default)]
-pub(crate) struct Programs {
-    all: BTreeMap<(String, String), Program>,
-    /// The bug that is on in all of them.
-    bug: Option<String>,
-}
+pub(crate) struct Programs(BTreeMap<(String, String), Program>);
 
 impl Programs {
     /// Builds them, and says what cargo says.
@@ -90,9 +86,9 @@ impl Programs {
             command.env("CARGO_TARGET_DIR", &site.target).env("CARGO_BUILD_BUILD_DIR", &site.shared);
             command.args(words).args(site.how).args(["--message-format", "json-render-diagnostics"]);
             command.args(tests.iter().flat_map(|test| ["--test", test]));
-            let ending = process::stream(&mut command, None, |pipe, line| match pipe {
-                Pipe::Out => programs.take(line),
-                Pipe::Err => say(line),
+            let ending = process::stream(&mut command, None, |line| match serde_json::from_str(line) {
+                Ok(message) => programs.take(&message),
+                Err(_) => say(line),
             })?;
             let failure = ending.failure();
             ensure!(failure.is_none(), "the build failed: {}", failure.unwrap_or_default());
@@ -113,15 +109,9 @@ impl Programs {
 
     /// These programs, and of the others those that are not among these.
     pub(crate) fn or(mut self, others: Self) -> Self {
-        for (key, program) in others.all {
-            self.all.entry(key).or_insert(program);
+        for (key, program) in others.0 {
+            self.0.entry(key).or_insert(program);
         }
-        self
-    }
-
-    /// The same programs, with this bug turned on.
-    pub(crate) fn with(mut self, bug: Option<&str>) -> Self {
-        self.bug = bug.map(str::to_owned);
         self
     }
 
@@ -130,27 +120,15 @@ impl Programs {
     pub(crate) fn tests(&self, package: &str, target: &str) -> Result<Command> {
         let key = (package.to_owned(), target.to_owned());
         let program =
-            self.all.get(&key).with_context(|| format!("no tests {target} of {package} were built"))?;
+            self.0.get(&key).with_context(|| format!("no tests {target} of {package} were built"))?;
         let mut command = Command::new(&program.path);
         command.current_dir(&program.folder).env("CARGO_MANIFEST_DIR", &program.folder);
-        fix_draws(&mut command);
-        match &self.bug {
-            Some(bug) => turn_on(&mut command, bug),
-            None => drop(command.env_remove(BUG)),
-        }
-        Ok(command)
-    }
-
-    /// Starts to describe a run of the simulator, whose report names the state of the code that was measured.
-    pub(crate) fn simulator(&self, workspace: &Path) -> Result<Command> {
-        let mut command = self.tests("steadfast-verify", "program")?;
-        name_state(&mut command, workspace);
+        fix_draws(command.env_remove(BUG));
         Ok(command)
     }
 
     /// Takes in one of cargo's messages.
-    fn take(&mut self, line: &str) {
-        let Ok(message) = serde_json::from_str::<Value>(line) else { return };
+    fn take(&mut self, message: &Value) {
         let Some(path) = message["executable"].as_str() else { return };
         let Some(folder) = message["manifest_path"].as_str().and_then(|path| Path::new(path).parent()) else {
             return;
@@ -166,13 +144,8 @@ impl Programs {
         };
         let package = folder.file_name().and_then(OsStr::to_str).unwrap_or_default();
         let program = Program { path: path.into(), folder: folder.to_owned() };
-        self.all.insert((package.to_owned(), target.to_owned()), program);
+        self.0.insert((package.to_owned(), target.to_owned()), program);
     }
-}
-
-/// Turns a bug on in the program that `command` starts.
-pub(crate) fn turn_on(command: &mut Command, bug: &str) {
-    command.env(BUG, bug);
 }
 
 #[cfg(all(test, unix))]
@@ -181,13 +154,14 @@ impl Programs {
     pub(crate) fn shells() -> Self {
         let program = Program { path: "/bin/sh".into(), folder: "/".into() };
         let keys = [("steadfast-verify", "program"), ("steadfast-retry", "it")];
-        let all = keys.map(|(package, target)| ((package.into(), target.into()), program.clone())).into();
-        Self { all, bug: None }
+        Self(keys.map(|(package, target)| ((package.into(), target.into()), program.clone())).into())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -199,12 +173,11 @@ mod tests {
             ("bin", true, "/t/bin"),
             ("bin", false, "/t/program"),
         ] {
-            programs.take(&format!(
-                r#"{{"manifest_path":"/c/one/Cargo.toml","executable":"{path}","profile":{{"test":{test}}},
-                "target":{{"kind":["{kind}"],"name":"it"}}}}"#
-            ));
+            programs.take(&json!({
+                "manifest_path": "/c/one/Cargo.toml", "executable": path, "profile": {"test": test},
+                "target": {"kind": [kind], "name": "it"},
+            }));
         }
-        programs.take("not a message");
         for target in ["lib", "it", "bin", "program"] {
             assert_eq!(programs.tests("one", target).unwrap().get_program(), format!("/t/{target}").as_str());
         }
@@ -213,15 +186,10 @@ mod tests {
 
     #[test]
     fn others_fill_gaps_and_replace_nothing() {
-        let of = |targets: &[&str], path: &str| Programs {
-            all: targets
-                .iter()
-                .map(|target| {
-                    let program = Program { path: path.into(), folder: "/c".into() };
-                    (("one".to_owned(), (*target).to_owned()), program)
-                })
-                .collect(),
-            bug: None,
+        let program = |path: &str| Program { path: path.into(), folder: "/c".into() };
+        let of = |targets: &[&str], path: &str| {
+            let key = |target: &&str| ("one".to_owned(), (*target).to_owned());
+            Programs(targets.iter().map(|target| (key(target), program(path))).collect())
         };
         let all = of(&["it"], "/optimised").or(of(&["it", "kill"], "/plain"));
         assert_eq!(all.tests("one", "it").unwrap().get_program(), "/optimised");

@@ -1,6 +1,6 @@
 use std::fmt;
 use std::iter::Sum;
-use std::ops::{Add, AddAssign};
+use std::ops::AddAssign;
 
 /// Counts tests and checks that really ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,29 +16,20 @@ impl Tally {
     pub(crate) fn of(passed: bool) -> Self {
         if passed { Self::SUCCESS } else { Self::FAILURE }
     }
-
-    pub(crate) fn total(self) -> u64 {
-        self.passed + self.failed
-    }
-}
-
-impl Add for Tally {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self { passed: self.passed + other.passed, failed: self.failed + other.failed }
-    }
 }
 
 impl AddAssign for Tally {
     fn add_assign(&mut self, other: Self) {
-        *self = *self + other;
+        self.passed += other.passed;
+        self.failed += other.failed;
     }
 }
 
 impl Sum for Tally {
     fn sum<I: Iterator<Item = Self>>(tallies: I) -> Self {
-        tallies.fold(Self::default(), Add::add)
+        let mut sum = Self::default();
+        tallies.for_each(|tally| sum += tally);
+        sum
     }
 }
 

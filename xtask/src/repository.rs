@@ -1,16 +1,14 @@
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
-use anyhow::{Context as _, Result};
-
-/// Products of tools. In a second work tree `.git` is a file.
-const MADE_BY_TOOLS: &[&str] = &[".git", "target"];
+use anyhow::{Context as _, Result, ensure};
 
 /// Every text file of the repository, read once.
 #[derive(Debug, Default)]
 pub(crate) struct Repository {
     files: Vec<File>,
-    root_entries: Vec<String>,
 }
 
 /// One text file.
@@ -24,9 +22,15 @@ pub(crate) struct File {
 impl Repository {
     pub(crate) fn read(root: &Path) -> Result<Self> {
         let mut repository = Self::default();
-        repository.read_folder(root, "")?;
-        repository.files.sort_by(|a, b| a.path.cmp(&b.path));
-        repository.root_entries.sort();
+        for path in paths(root)? {
+            // Git also lists files that were removed since the last commit. The ends of links are elsewhere, or read anyway.
+            let place = root.join(&path);
+            if fs::symlink_metadata(&place).is_ok_and(|is| is.is_file())
+                && let Ok(text) = String::from_utf8(fs::read(place)?)
+            {
+                repository.files.push(File { path, text });
+            }
+        }
         Ok(repository)
     }
 
@@ -34,7 +38,7 @@ impl Repository {
     #[cfg(test)]
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
         let file = |(path, text): &(&str, &str)| File { path: (*path).to_owned(), text: (*text).to_owned() };
-        Self { files: files.iter().map(file).collect(), root_entries: Vec::new() }
+        Self { files: files.iter().map(file).collect() }
     }
 
     pub(crate) fn files(&self) -> impl Iterator<Item = &File> {
@@ -48,36 +52,17 @@ impl Repository {
     pub(crate) fn rust(&self) -> impl Iterator<Item = &File> {
         self.files.iter().filter(|file| file.is_rust())
     }
+}
 
-    pub(crate) fn root_entries(&self) -> &[String] {
-        &self.root_entries
-    }
-
-    fn read_folder(&mut self, folder: &Path, path: &str) -> Result<()> {
-        let entries =
-            fs::read_dir(folder).with_context(|| format!("{} is not readable", folder.display()))?;
-        for entry in entries {
-            let entry = entry?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            // Links are not followed: their ends are elsewhere, or read anyway.
-            let kind = entry.file_type()?;
-            if MADE_BY_TOOLS.contains(&name.as_str()) {
-                continue;
-            }
-            if path.is_empty() {
-                self.root_entries.push(name.clone());
-            }
-            let path = if path.is_empty() { name } else { format!("{path}/{name}") };
-            if kind.is_dir() {
-                self.read_folder(&entry.path(), &path)?;
-            } else if kind.is_file()
-                && let Ok(text) = String::from_utf8(fs::read(entry.path())?)
-            {
-                self.files.push(File { path, text });
-            }
-        }
-        Ok(())
-    }
+/// Every file that git tracks or would add. Ignored files are not part of the workspace.
+pub(crate) fn paths(root: &Path) -> Result<BTreeSet<String>> {
+    let mut git = Command::new("git");
+    git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]).current_dir(root);
+    let output = git.output().context("git did not start")?;
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "git ls-files failed: {}", complaint.trim());
+    let paths = String::from_utf8(output.stdout).context("the name of a file is not UTF-8")?;
+    Ok(paths.split_terminator('\0').map(str::to_owned).collect())
 }
 
 impl File {

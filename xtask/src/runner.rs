@@ -22,10 +22,8 @@ pub(crate) fn check(
     limit: Option<Duration>,
     each: impl FnMut(&str),
 ) -> Result<Report> {
-    Ok(match failure(command, limit, each)? {
-        None => Report::of_tests(Tally::SUCCESS, None),
-        Some(why) => Report::failed(why, Tally::default()),
-    })
+    let failure = failure(command, limit, each)?;
+    Ok(Report::of_tests(Tally::of(failure.is_none()), failure))
 }
 
 /// Runs a command that runs tests, and sums its counts. `each` line is shown to it.
@@ -66,7 +64,7 @@ fn failure(
     mut each: impl FnMut(&str),
 ) -> Result<Option<String>> {
     let mut last = VecDeque::with_capacity(TELLING);
-    let ending = process::stream(command, limit, |_, line| {
+    let ending = process::stream(command, limit, |line| {
         each(line);
         if last.len() == TELLING {
             last.pop_front();

@@ -15,15 +15,15 @@ pub(crate) struct Summary {
 /// One stage of a [`Summary`].
 #[derive(Debug)]
 pub(crate) struct Row {
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     pub(crate) took: Duration,
     pub(crate) report: Report,
 }
 
 impl Row {
-    /// Runs one stage, with its name before and its verdict after what it says.
+    /// Runs one stage, with its name before what it says.
     pub(crate) fn run(
-        name: &'static str,
+        name: &str,
         say: &mut dyn FnMut(&str),
         stage: impl FnOnce(&mut dyn FnMut(&str)) -> Result<Report>,
     ) -> Self {
@@ -31,14 +31,7 @@ impl Row {
         let clock = Stopwatch::start();
         let report =
             stage(&mut *say).unwrap_or_else(|error| Report::failed(format!("{error:#}"), Tally::default()));
-        match &report.verdict {
-            Verdict::Passed => {}
-            Verdict::Failed(why) => {
-                say(&format!("{name} failed: {}", why.lines().next().unwrap_or_default()));
-            }
-            Verdict::Skipped(why) => say(&format!("skipped: {why}")),
-        }
-        Self { name, took: clock.elapsed(), report }
+        Self { name: name.to_owned(), took: clock.elapsed(), report }
     }
 
     pub(crate) fn is_failed(&self) -> bool {

@@ -4,6 +4,8 @@
 
 mod edges;
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
 use toml::Table;
 
@@ -70,7 +72,7 @@ const LINE_RULES: &[LineRule] = &[
 type Check = fn(&Workspace, &Repository) -> Vec<String>;
 
 const CHECKS: &[(&str, Check)] = &[
-    ("the visible root has only the agreed entries", |_, files| stray_entries(files.root_entries())),
+    ("the visible root has only the agreed entries", |_, files| stray_entries(files)),
     ("crates depend on each other only along the agreed edges", |cargo, _| edges::check(cargo)),
     ("every crate inherits its version and its lints", |_, files| manifests(files)),
     ("files are named after their subject", |_, files| {
@@ -85,9 +87,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Tally> {
     let repository = Repository::read(&workspace.root)?;
     let checks = CHECKS.iter().map(|(rule, check)| (*rule, check(workspace, &repository)));
     let lines = LINE_RULES.iter().map(|(rule, breaks)| (*rule, broken_lines(&repository, *breaks)));
-    let tally = checks.chain(lines).map(|(rule, findings)| verdict(rule, &findings)).sum();
-    console::say(figures(&repository));
-    Ok(tally)
+    Ok(checks.chain(lines).map(|(rule, findings)| verdict(rule, &findings)).sum())
 }
 
 fn verdict(rule: &str, findings: &[String]) -> Tally {
@@ -107,9 +107,10 @@ fn broken_lines(files: &Repository, breaks: fn(&File, &str) -> bool) -> Vec<Stri
     findings
 }
 
-fn stray_entries(entries: &[String]) -> Vec<String> {
-    let is_stray = |name: &&String| !name.starts_with('.') && !VISIBLE.contains(&name.as_str());
-    entries.iter().filter(is_stray).cloned().collect()
+fn stray_entries(files: &Repository) -> Vec<String> {
+    let entries: BTreeSet<&str> = files.files().filter_map(|file| file.path.split('/').next()).collect();
+    let is_stray = |name: &&str| !name.starts_with('.') && !VISIBLE.contains(name);
+    entries.into_iter().filter(is_stray).map(str::to_owned).collect()
 }
 
 /// Finds manifests that do not inherit the keys that the root decides for all.
@@ -132,29 +133,6 @@ fn manifests(files: &Repository) -> Vec<String> {
         }
     }
     findings
-}
-
-/// The crates in which the compiler lets `unsafe` pass: those that do not inherit the lints that forbid it.
-fn crates_that_allow_unsafe(files: &Repository) -> Vec<String> {
-    let root: Table = files.file("Cargo.toml").and_then(|file| file.text.parse().ok()).unwrap_or_default();
-    let lints = toml::Value::Table(root);
-    let lint = ["workspace", "lints", "rust", "unsafe_code"]
-        .iter()
-        .try_fold(&lints, |value, key| value.get(key))
-        .and_then(toml::Value::as_str);
-    let mut allow: Vec<String> = manifests(files)
-        .into_iter()
-        .filter(|finding| finding.ends_with("`lints` are not inherited"))
-        .collect();
-    if lint != Some("forbid") {
-        allow.push("Cargo.toml: `unsafe_code` is not forbidden".to_owned());
-    }
-    allow
-}
-
-/// The figures that the evidence takes from files.
-pub(crate) fn figures(files: &Repository) -> String {
-    format!("figures: unsafe={}", crates_that_allow_unsafe(files).len())
 }
 
 #[cfg(test)]
@@ -188,25 +166,17 @@ mod tests {
 
     #[test]
     fn a_stray_entry_of_the_root_is_found() {
-        let entries = ["crates", "notes.txt", ".github"].map(str::to_owned);
-        assert_eq!(stray_entries(&entries), ["notes.txt"]);
+        let files = Repository::of(&[("crates/a.rs", ""), ("notes.txt", ""), (".github/a.md", "")]);
+        assert_eq!(stray_entries(&files), ["notes.txt"]);
     }
 
     #[test]
-    fn a_manifest_that_does_not_inherit_is_found_and_may_hold_unsafe_code() {
-        let root = "[workspace.lints.rust]\nunsafe_code = \"forbid\"";
+    fn a_manifest_that_does_not_inherit_is_found() {
         let good = "[package]\nversion.workspace = true\nedition.workspace = true\nrust-version.workspace = true\n\
             license.workspace = true\n[lints]\nworkspace = true";
-        let files =
-            |root: &str, one: &str| Repository::of(&[("Cargo.toml", root), ("crates/one/Cargo.toml", one)]);
-        assert!(
-            manifests(&files(root, good)).is_empty()
-                && crates_that_allow_unsafe(&files(root, good)).is_empty()
-        );
         let bad =
             good.replace("[lints]", "[other]").replace("edition.workspace = true", "edition = \"2024\"");
-        assert_eq!(manifests(&files(root, &bad)).len(), 2);
-        assert_eq!(crates_that_allow_unsafe(&files(root, &bad)).len(), 1);
-        assert_eq!(crates_that_allow_unsafe(&files("", good)).len(), 1);
+        let findings = |one: &str| manifests(&Repository::of(&[("crates/one/Cargo.toml", one)])).len();
+        assert_eq!((findings(good), findings(&bad)), (0, 2));
     }
 }

@@ -1,7 +1,7 @@
 use std::env;
 use std::process::Command;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 
 use crate::console;
 use crate::report::Tally;
@@ -21,21 +21,16 @@ const PROGRAMS: &[(&str, &str)] = &[
 /// Makes sure that they are there: installs those that are missing with apt-get, or fails before anything runs, with the
 /// line to type.
 pub(crate) fn ensure(installs: bool) -> Result<()> {
-    let packages = missing();
-    if packages.is_empty() {
-        return Ok(());
+    if installs && !missing().is_empty() {
+        apt_get(&["update"])?;
+        apt_get(&[&["install", "--yes"], &missing()[..]].concat())?;
     }
-    if !installs {
-        bail!(
-            "the tests start programs that are missing; `cargo xtask test --install` runs\n\n    \
-             apt-get install --yes {}\n",
-            packages.join(" ")
-        )
-    }
-    apt_get(&["update"])?;
-    apt_get(&[&["install", "--yes"], packages.as_slice()].concat())?;
-    let still = missing();
-    ensure!(still.is_empty(), "installed, but still not found: {}", still.join(", "));
+    let packages = missing().join(" ");
+    ensure!(
+        packages.is_empty(),
+        "the tests start programs that are missing; `cargo xtask test --install` runs\n\n    \
+         apt-get install --yes {packages}\n"
+    );
     Ok(())
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct Workspace {
 #[derive(Debug, Deserialize)]
 pub(crate) struct Member {
     pub(crate) name: String,
-    manifest_path: PathBuf,
+    pub(crate) manifest_path: PathBuf,
     pub(crate) dependencies: Vec<Dependency>,
 }
 
@@ -44,13 +44,6 @@ impl Workspace {
         let complaint = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "cargo metadata failed\n{}", complaint.trim_end());
         serde_json::from_slice(&output.stdout).context("cargo metadata has changed")
-    }
-}
-
-impl Member {
-    /// Returns true if its manifest is below this folder of the root.
-    pub(crate) fn is_in(&self, folder: &Path) -> bool {
-        self.manifest_path.starts_with(folder)
     }
 }
 

@@ -2,11 +2,13 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use serde::Deserialize;
 
-use super::names::{Named, SINKS};
-use crate::cargo::cargo;
+use super::Extent;
+use super::properties::properties;
+use crate::cargo::{cargo, name_state};
 use crate::figures::Measured;
-use crate::planted::{self, Bugs};
+use crate::planted;
 use crate::programs::Programs;
 use crate::report::{Report, Tally, Verdict};
 use crate::repository::Repository;
@@ -15,43 +17,46 @@ use crate::summary::Row;
 use crate::workspace::Workspace;
 
 /// One stage.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Deep {
     /// The key of its figures.
-    pub(crate) key: &'static str,
-    pub(super) name: &'static str,
-    pub(super) what: What,
-    /// The part of it that CI runs, if that is not all.
-    sample: Option<What>,
-    time_box: Duration,
+    pub(crate) key: String,
+    pub(super) name: String,
+    minutes: u64,
+    #[serde(default)]
     pub(super) pace: Pace,
+    run: What,
+    /// The part of it that CI runs, if that is not all.
+    pub(super) sample: Option<What>,
 }
 
 /// The work of a deep stage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum What {
     /// Every file of every fuzz corpus.
     Corpora,
     /// Every property test, with so many cases of each; the plain tests run proptest's own default.
-    Properties(&'static str),
+    Properties(String),
     /// Tests of a package and a target by parts of their names. They do a part of their work in a plain run, and all here.
-    Tests(&'static str, &'static str, &'static str),
-    /// The tests that search for secrets, each in its sink. They are plain tests, run again to be counted.
-    Secrets,
+    Tests(String, String, String),
     /// Tests under the scheduler that tries orders of threads; it needs a build of its own.
     Schedules,
     /// The simulator, which judges itself.
-    Simulation(&'static str),
+    Simulation(String),
     /// Planted bugs, in a copy of the sources.
-    Planted(Bugs),
+    Planted(Extent),
     /// Counts that no busy machine changes, against their ceilings.
     Costs,
 }
 
 /// The load that a stage puts on the machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum Pace {
     /// Computes, beside as many others as there are cores: few use all cores from their beginning to their end.
+    #[default]
     Computes,
     /// Waits for processes, networks and real time, beside stages that compute.
     Waits,
@@ -59,67 +64,42 @@ pub(super) enum Pace {
     Alone,
 }
 
+/// What is run, and where.
+#[derive(Debug)]
+pub(super) struct Site<'a> {
+    pub(super) extent: Extent,
+    pub(super) workspace: &'a Workspace,
+    /// There once they are built.
+    pub(super) programs: OnceLock<Programs>,
+}
+
 impl Deep {
-    pub(super) const fn new(key: &'static str, name: &'static str, minutes: u64, what: What) -> Self {
-        let time_box = Duration::from_secs(60 * minutes);
-        Self { key, name, what, sample: None, time_box, pace: Pace::Computes }
-    }
-
-    /// CI runs only so much of it.
-    pub(super) const fn sampled(self, sample: What) -> Self {
-        Self { sample: Some(sample), ..self }
-    }
-
-    /// The part of it that CI runs.
-    pub(super) fn sample(self) -> Self {
-        Self { what: self.sample.unwrap_or(self.what), ..self }
-    }
-
-    pub(super) const fn waits(self) -> Self {
-        Self { pace: Pace::Waits, ..self }
-    }
-
-    pub(super) const fn alone(self) -> Self {
-        Self { pace: Pace::Alone, ..self }
+    /// The work of it that this extent has.
+    pub(super) fn what(&self, extent: Extent) -> &What {
+        self.sample.as_ref().filter(|_| extent == Extent::Sample).unwrap_or(&self.run)
     }
 
     /// False if the stage builds its own programs.
     pub(super) fn needs_programs(&self) -> bool {
-        !matches!(self.what, What::Corpora | What::Schedules | What::Planted(_) | What::Costs)
+        !matches!(self.run, What::Corpora | What::Schedules | What::Planted(_) | What::Costs)
     }
 
-    /// True if a bug can be planted in what the stage runs.
-    pub(crate) fn takes_bugs(&self) -> bool {
-        matches!(self.what, What::Simulation(_) | What::Tests(..) | What::Secrets)
-    }
-
-    pub(super) fn run(
-        &self,
-        workspace: &Workspace,
-        programs: &OnceLock<Programs>,
-        say: &mut dyn FnMut(&str),
-    ) -> (Row, Measured) {
+    pub(super) fn run(&self, site: &Site<'_>, say: &mut dyn FnMut(&str)) -> (Row, Measured) {
         let mut measured = Measured::default();
-        let row = Row::run(self.name, say, |say| {
-            self.report(workspace, programs, &mut |line| {
+        let row = Row::run(&self.name, say, |say| {
+            self.report(site, &mut |line| {
                 measured.read(line);
                 say(line);
             })
         });
-        if row.is_failed() {
-            measured.fail();
-        }
+        measured.is_failed = row.is_failed();
         (row, measured)
     }
 
-    fn report(
-        &self,
-        workspace: &Workspace,
-        programs: &OnceLock<Programs>,
-        each: &mut dyn FnMut(&str),
-    ) -> Result<Report> {
-        let limit = Some(self.time_box);
-        match self.what {
+    fn report(&self, site: &Site<'_>, each: &mut dyn FnMut(&str)) -> Result<Report> {
+        let Site { extent, workspace, programs } = site;
+        let limit = Some(self.time_box());
+        match self.what(*extent) {
             What::Corpora => {
                 // `fuzz` is a workspace of its own, whose tests feed every file of every corpus to its target. That needs
                 // neither a fuzzer nor a nightly compiler.
@@ -129,19 +109,7 @@ impl Deep {
                 command.env("CARGO_BUILD_BUILD_DIR", &workspace.target);
                 runner::count_quietly(command.args(["--", "--show-output"]), limit, each)
             }
-            What::Properties(cases) => {
-                // Only the properties run again: a test without proptest would do the same as before.
-                let named = Named::properties(&Repository::read(&workspace.root)?);
-                self.named(&named, programs.wait(), &[("PROPTEST_CASES", cases)], each)
-            }
-            What::Secrets => {
-                let named =
-                    Named::find(&Repository::read(&workspace.root)?, SINKS.iter().map(|sink| sink.1))?;
-                let report = self.named(&named, programs.wait(), &[], each)?;
-                let sinks = if report.tally.failed == 0 { SINKS.len() } else { 0 };
-                each(&format!("figures: sinks={sinks} leaks={}", report.tally.failed));
-                Ok(report)
-            }
+            What::Properties(cases) => self.properties(site, cases, each),
             What::Tests(package, target, names) => {
                 let mut command = programs.wait().tests(package, target)?;
                 command.env("STEADFAST_DEEP", "1").args(names.split_whitespace()).arg("--show-output");
@@ -163,10 +131,11 @@ impl Deep {
                 runner::count_quietly(&mut command, limit, each)
             }
             What::Simulation(words) => {
-                let mut command = programs.wait().simulator(&workspace.root)?;
+                let mut command = programs.wait().tests("steadfast-verify", "program")?;
+                name_state(&mut command, &workspace.root);
                 runner::check(command.args(words.split_whitespace()), limit, each)
             }
-            What::Planted(bugs) => planted::check(workspace, bugs, each),
+            What::Planted(extent) => planted::check(workspace, *extent, each),
             What::Costs => {
                 let mut command = cargo(&workspace.root);
                 command.args(["run", "--quiet", "--package", "benches", "--", "--check"]);
@@ -175,20 +144,20 @@ impl Deep {
         }
     }
 
-    /// Runs tests by their names, one program after the other.
-    fn named(
-        &self,
-        named: &Named,
-        programs: &Programs,
-        variables: &[(&str, &str)],
-        each: &mut dyn FnMut(&str),
-    ) -> Result<Report> {
+    /// A box is far longer than the stage needs, so one that fills it hangs.
+    fn time_box(&self) -> Duration {
+        Duration::from_secs(60 * self.minutes)
+    }
+
+    /// Runs only the properties again: a test without proptest would do the same as before.
+    fn properties(&self, site: &Site<'_>, cases: &str, each: &mut dyn FnMut(&str)) -> Result<Report> {
         let (mut tally, mut failure) = (Tally::default(), None);
-        for ((package, target), names) in named.places() {
-            let mut command = programs.tests(package, target).context("`TESTS` in xtask/src/deep.rs")?;
-            command.envs(variables.iter().copied()).args(names).arg("--show-output");
-            let report = runner::count_quietly(&mut command, Some(self.time_box), &mut *each)?;
-            ensure!(report.tally.total() > 0, "{package} {target}: nothing was run");
+        for ((package, target), names) in properties(&Repository::read(&site.workspace.root)?) {
+            let mut command =
+                site.programs.wait().tests(package, target).context("`TESTS` in xtask/src/deep.rs")?;
+            command.env("PROPTEST_CASES", cases).args(names).arg("--show-output");
+            let report = runner::count_quietly(&mut command, Some(self.time_box()), &mut *each)?;
+            ensure!(report.tally != Tally::default(), "{package} {target}: nothing was run");
             tally += report.tally;
             if let Verdict::Failed(why) = report.verdict {
                 failure.get_or_insert(format!("{package} {target}: {why}"));

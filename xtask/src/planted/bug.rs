@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 
 use super::detector::{Detector, TRAPS};
-use crate::repository::Repository;
+use crate::repository::{Repository, function_name};
 
 /// The folder with a file for each bug, which has the bug's name.
 pub(super) const FOLDER: &str = "crates/steadfast-verify/planted";
@@ -60,20 +60,10 @@ impl Bug {
         bugs.collect()
     }
 
-    /// The crate that it is planted in.
-    pub(super) fn subject(&self) -> Option<&str> {
-        self.replacements.first()?.file.split('/').nth(1)
-    }
-
-    /// True if one of these files has to do with the bug: its own, those that it is planted in, those that hold a detector.
-    pub(super) fn concerns(&self, changed: &BTreeSet<String>, files: &Repository) -> bool {
-        let own = format!("{FOLDER}/{}.toml", self.name);
+    /// True if one of these files is its own, or one that it is planted in.
+    pub(super) fn is_in(&self, changed: &BTreeSet<String>) -> bool {
         let places = self.replacements.iter().map(|replacement| &replacement.file);
-        places.chain([&own]).any(|path| changed.contains(path))
-            || changed
-                .iter()
-                .filter_map(|path| files.file(path))
-                .any(|file| self.detectors.iter().any(|detector| detector.may_be_in(file)))
+        places.chain([&format!("{FOLDER}/{}.toml", self.name)]).any(|path| changed.contains(path))
     }
 
     pub(super) fn parse(name: &str, text: &str) -> Result<Self> {
@@ -144,7 +134,8 @@ pub(crate) fn check(files: &Repository) -> Vec<String> {
     }
     // A later detector does not run if an earlier one finds the bug.
     let firsts = bugs.iter().filter_map(|bug| bug.detectors.first());
-    let named: Vec<&str> = firsts.flat_map(Detector::traps).map(String::as_str).collect();
+    let named: Vec<&str> =
+        firsts.flat_map(Detector::exact).filter_map(|name| name.strip_prefix("traps::")).collect();
     for trap in traps.iter().filter(|trap| !named.contains(trap)) {
         findings.push(format!("{TRAPS}: no bug has to be found by {trap}"));
     }
@@ -156,18 +147,16 @@ pub(crate) fn check(files: &Repository) -> Vec<String> {
 
 /// Returns the names of the tests in a file.
 fn tests_of(source: &str) -> impl Iterator<Item = &str> {
-    let mut lines = source.lines();
-    std::iter::from_fn(move || {
-        lines.by_ref().find(|line| line.starts_with("#[tokio::test") || *line == "#[test]")?;
-        lines.by_ref().find_map(|line| line.split_once("fn ")?.1.split_once('(').map(|(name, _)| name))
-    })
+    let attributes =
+        source.split("\n#[").filter(|item| item.starts_with("test]") || item.starts_with("tokio::test"));
+    attributes.filter_map(|item| item.lines().find_map(function_name))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const FOUND_BY: &str = "what = 'x'\nfound-by = ['traps a']\n";
+    const FOUND_BY: &str = "what = 'x'\nfound-by = ['tests p it --exact traps::a']\n";
 
     fn bug(name: &str, old: &str, new: &str) -> Bug {
         let replace =
@@ -211,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_trap_without_a_bug_and_a_bug_without_its_trap_are_named() {
-        let source = "#[test]\nfn b() {\n}\n\nfn not_a_test() {}\n\n#[tokio::test(x)]\nasync fn c() {}\n";
+        let source = "\n#[test]\nfn b() {\n}\n\nfn not_a_test() {}\n\n#[tokio::test(x)]\nasync fn c() {}\n";
         let bug = format!("{FOUND_BY}[[replace]]\nfile = 'f'\nold = 'o'\nnew = 'planted::is_on(\"p\")'");
         let files = Repository::of(&[(TRAPS, source), (&format!("{FOLDER}/p.toml"), &bug)]);
         let found = check(&files).concat();

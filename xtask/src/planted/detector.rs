@@ -5,25 +5,21 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 
 use crate::process::{self, Ending};
-use crate::programs::{Programs, turn_on};
+use crate::programs::{BUG, Programs};
 use crate::report::Tally;
-use crate::repository::File;
 use crate::runner;
 
 /// A detector that has not ended by then has found nothing. One waits for a real search for an order, which takes 105 s; one
 /// reads lists of 100,000 orders, without optimisation and beside other stages.
 const TIME_BOX: Duration = Duration::from_secs(400);
 
-/// A check that looks for bugs, in words: `sim` and the simulator's arguments; `tests`, a package, the binary with the
-/// tests, and parts of their names; or `traps` and tests of [`TRAPS`], which must all fail.
+/// A check that looks for bugs, in words: `sim` and the simulator's arguments; or `tests`, a package, the binary with the
+/// tests, and parts of their names, or `--exact` and whole names, which must all fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Detector(Vec<String>);
 
 /// The tests that each stand for one mistake of other stacks, so that each must fail by a bug of its own.
 pub(super) const TRAPS: &str = "crates/steadfast-retry/tests/it/traps.rs";
-
-/// The folder of the simulator.
-const SIMULATOR: &str = "crates/steadfast-verify/src/sim/";
 
 /// The result of a detector.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,32 +33,14 @@ pub(super) enum Seen {
 impl Detector {
     pub(super) fn parse(line: &str) -> Result<Self> {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let is_known = matches!(words[..], ["sim" | "traps", _, ..] | ["tests", _, _, _, ..]);
-        ensure!(is_known, "`{line}` is neither `sim WORDS`, `tests PACKAGE TARGET NAMES` nor `traps NAMES`");
+        let is_known = matches!(words[..], ["sim", _, ..] | ["tests", _, _, _, ..]);
+        ensure!(is_known, "`{line}` is neither `sim WORDS` nor `tests PACKAGE TARGET NAMES`");
         Ok(Self(words.into_iter().map(str::to_owned).collect()))
     }
 
     /// Returns the tests that must all fail.
-    pub(super) fn traps(&self) -> &[String] {
-        match &self.0[..] {
-            [kind, names @ ..] if kind == "traps" => names,
-            _ => &[],
-        }
-    }
-
-    /// True if the file may hold it: a test by the name of its file or by a part of its own name.
-    pub(super) fn may_be_in(&self, file: &File) -> bool {
-        let words: Vec<&str> = self.0.iter().map(String::as_str).collect();
-        let (folder, names) = match words[..] {
-            ["tests", package, "lib" | "bin", ref names @ ..] => (format!("crates/{package}/src/"), names),
-            ["tests", package, target, ref names @ ..] => (format!("crates/{package}/tests/{target}"), names),
-            ["traps", ref names @ ..] => (TRAPS.to_owned(), names),
-            _ => return file.path.starts_with(SIMULATOR),
-        };
-        let mut pieces = names.iter().flat_map(|name| name.split("::")).filter(|piece| !piece.is_empty());
-        let is_named =
-            |piece: &str| file.name().strip_suffix(".rs") == Some(piece) || file.text.contains(piece);
-        file.path.starts_with(&folder) && pieces.any(is_named)
+    pub(super) fn exact(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().skip_while(|word| *word != "--exact").skip(1).map(String::as_str)
     }
 
     /// Runs it with a bug planted, or with none.
@@ -72,26 +50,19 @@ impl Detector {
 
     fn look(&self, programs: &Programs, bug: Option<&str>) -> Result<Seen> {
         let words: Vec<&str> = self.0.iter().map(String::as_str).collect();
-        let mut command = match words[..] {
-            ["tests", package, target, ..] => programs.tests(package, target)?,
-            ["traps", ..] => programs.tests("steadfast-retry", "it")?,
-            _ => programs.tests("steadfast-verify", "program")?,
+        let (mut command, arguments) = match words[..] {
+            ["tests", package, target, ref names @ ..] => (programs.tests(package, target)?, names),
+            _ => (programs.tests("steadfast-verify", "program")?, &words[1..]),
         };
-        match words[..] {
-            ["tests", _, _, ref names @ ..] => command.args(names),
-            ["traps", ref names @ ..] => {
-                command.arg("--exact").args(names.iter().map(|name| format!("traps::{name}")))
-            }
-            _ => command.args(&words[1..]),
-        };
+        command.args(arguments);
         // Proptest would write a file into the tree, for a bug that is not there.
         command.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1").env("RUST_BACKTRACE", "0");
         if let Some(bug) = bug {
-            turn_on(&mut command, bug);
+            command.env(BUG, bug);
         }
         match words[0] {
             "sim" => simulate(&mut command),
-            _ => test(&mut command, self.traps().len().max(1)),
+            _ => test(&mut command, self.exact().count().max(1)),
         }
     }
 }
@@ -115,7 +86,7 @@ impl fmt::Display for Seen {
 /// A simulation fails by a promise that a seed or a row broke, or by a debug assertion.
 fn simulate(command: &mut Command) -> Result<Seen> {
     let mut evidence = None;
-    let ending = process::stream(command, Some(TIME_BOX), |_, line| {
+    let ending = process::stream(command, Some(TIME_BOX), |line| {
         if let Some(what) = line.strip_prefix("failed: ").or_else(|| broken_row(line)) {
             evidence.get_or_insert_with(|| what.to_owned());
         } else if line.contains(" panicked at ") {
@@ -138,7 +109,7 @@ fn broken_row(line: &str) -> Option<&str> {
 /// Tests fail by name: a bug is found by so many of them, or not at all.
 fn test(command: &mut Command, needed: usize) -> Result<Seen> {
     let (mut tally, mut failed) = (None::<Tally>, Vec::new());
-    let ending = process::stream(command, Some(TIME_BOX), |_, line| {
+    let ending = process::stream(command, Some(TIME_BOX), |line| {
         tally = runner::libtest(line).or(tally);
         if let Some(name) = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED")) {
             failed.push(name.to_owned());
@@ -210,9 +181,10 @@ mod tests {
 
     #[test]
     fn a_detector_is_read_from_its_line() {
-        assert_eq!(Detector::parse("traps a b").unwrap().traps(), ["a", "b"]);
-        assert_eq!(Detector::parse("sim orders --first").unwrap().traps(), [""; 0]);
-        for line in ["", "sim", "traps", "tests steadfast-retry it", "look closely"] {
+        let exact = |line| Detector::parse(line).unwrap().exact().count();
+        assert_eq!(exact("tests steadfast-retry it --exact a b"), 2);
+        assert_eq!(exact("sim orders --first"), 0);
+        for line in ["", "sim", "tests steadfast-retry it", "look closely"] {
             assert!(Detector::parse(line).is_err(), "{line}");
         }
     }

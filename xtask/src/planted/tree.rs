@@ -1,13 +1,12 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, bail};
 
 use super::bug::{Bug, Changed, plant};
 use crate::programs::Site;
-use crate::repository::Repository;
+use crate::repository::{Repository, paths};
 use crate::workspace::Workspace;
 
 const SWITCH: &str = include_str!("switch.rs");
@@ -37,20 +36,6 @@ impl Tree {
         bring_up_to_date(&root, &workspace.root, &paths(&workspace.root)?, &changed)?;
         Ok(Self { bugs, site: Site::with_bugs(root, target, workspace) })
     }
-}
-
-/// Returns every file that git tracks or would add. Ignored files are not part of the workspace.
-fn paths(root: &Path) -> Result<BTreeSet<String>> {
-    let mut git = Command::new("git");
-    git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]).current_dir(root);
-    let output = git.output().context("git did not start")?;
-    ensure!(
-        output.status.success(),
-        "git ls-files failed: {}",
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    let paths = String::from_utf8(output.stdout).context("the name of a file is not UTF-8")?;
-    Ok(paths.split_terminator('\0').map(str::to_owned).collect())
 }
 
 /// Writes only files that differ, so that cargo rebuilds little, and removes files that are gone.
