@@ -11,16 +11,20 @@
 //! # Example
 //!
 //! ```no_run
-//! use steadfast::{Access, Client, OrderRequest, OrderType, Product, Side, TotpCredentials, Validity};
+//! use steadfast::{
+//!     Access, Client, ErrorKind, OrderRequest, OrderType, Paths, Product, Side, TotpCredentials, Validity,
+//! };
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let access = Access::totp(TotpCredentials {
-//!     api_key: "api-key".into(),
+//!     api_key: "apikey".into(),
 //!     client_id: "client-id".into(),
 //!     password: "password".into(),
 //!     totp_secret: "BASE32SECRET".into(),
 //! })?;
-//! let client = Client::builder("https://api.example/tradeapi/v2".parse()?, access).build()?;
+//! // Without paths no cancel and no change can leave.
+//! let builder = Client::builder("https://api.example/tradeapi/v2".parse()?, access).paths(Paths::public());
+//! let client = builder.build()?;
 //!
 //! let order = OrderRequest::builder()
 //!     .sym_id("EQT_INFY_EQ_NSE".parse()?)
@@ -33,7 +37,10 @@
 //!     .build()?;
 //! match client.place_order(&order).await {
 //!     Ok(placed) => println!("order {}", placed.order_id),
-//!     Err(error) => println!("{error}: {:?}", error.kind()),
+//!     Err(error) if matches!(error.kind(), ErrorKind::InDoubt | ErrorKind::NotObserved) => {
+//!         println!("look before you place again: {error}")
+//!     }
+//!     Err(error) => println!("not placed: {error}"),
 //! }
 //! client.shutdown().await;
 //! # Ok(())
@@ -45,9 +52,9 @@
 //! ```text
 //! caller
 //!   CallSpan        one span with the call's outcome
-//!   Deadline        by when the call must be answered, and must have left
+//!   Deadline        until when a call may wait, and until when it may leave
 //!   Route           endpoint, zones, lane, class; refuses invalid requests
-//!   Dedup           finds an order in doubt in the order list, before any resend
+//!   Dedup           looks in the order list for an order without a clear answer, before it is sent again
 //!   Retry           repeats what was not executed, or only reads: after 1, 2, 4, 8 s
 //!   Refresh         waits for a usable token; one shared login on 401
 //!   ------------------ below: once for every request on the wire ------------------

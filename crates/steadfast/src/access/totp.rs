@@ -11,7 +11,7 @@ use secrecy::SecretString;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let access = Access::totp(TotpCredentials {
-///     api_key: "api-key".into(),
+///     api_key: "apikey".into(),
 ///     client_id: "client-id".into(),
 ///     password: "password".into(),
 ///     totp_secret: "AYOJWTMM6TUYN4RMVSHYXKFE2CIFYIRL".into(),

@@ -25,7 +25,7 @@ use super::{
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let access = Access::token("api-key", "access-token")?;
+/// let access = Access::token("apikey", "access-token")?;
 /// let transport = ReqwestTransport::new(reqwest::Client::builder().http1_only())?;
 /// let client = Client::builder("http://localhost:8080/v2".parse()?, access).build_over(transport)?;
 /// # drop(client);
