@@ -52,10 +52,10 @@ impl SandboxBuilder {
     }
 
     /// Takes the shape that a published client of a service with the same paths expects: its paths
-    /// ([`Paths::published_client`]), and logins with a code that name no client.
+    /// ([`Paths::published_client`]), logins with a code that name no client, and records as it reads them.
     pub fn published_client(mut self) -> Self {
         self.settings.paths = Paths::published_client();
-        self.settings.client_id_is_optional = true;
+        self.settings.published = true;
         self
     }
 

@@ -1,3 +1,4 @@
+mod account;
 pub(crate) mod book;
 pub(crate) mod clock;
 pub(crate) mod directory;

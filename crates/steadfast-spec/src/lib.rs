@@ -1,8 +1,9 @@
 //! The trading REST service as data.
 //!
-//! Everything that the service's specification states, and nothing else: [`Endpoint`]s with their [`Paths`] and zones,
+//! Everything that the service's specification states: [`Endpoint`]s with their [`Paths`] and zones,
 //! [`OrderRequest`]s and their field codes, the response [`Envelope`], the [`OrderRecord`]s of the order list, and the
-//! error [`table`](ERRORS).
+//! error [`table`](ERRORS); and, from public documentation, the records of an account: [`Position`], [`Holding`], [`Funds`],
+//! [`Trade`] and [`OrderHistory`].
 //!
 //! The crate is pure: no runtime, no sockets, no clock of its own. Section numbers (`§4.4`) in these pages refer
 //! to the service's specification.
@@ -51,6 +52,7 @@
 //! It sends nothing and waits for nothing. Record fields that the specification does not show are kept as text
 //! or ignored, never guessed.
 
+mod account;
 mod base_url;
 mod codes;
 mod decimal;
@@ -75,6 +77,7 @@ mod zone;
 pub use rust_decimal::Decimal;
 
 pub use crate::{
+    account::{Funds, HistoryEntry, Holding, OrderHistory, Position, Trade},
     base_url::{BaseUrl, InvalidBaseUrl},
     codes::{LegType, OrderStatus, OrderType, Product, Side, UnknownCode, Validity},
     decimal::{InvalidDecimal, ToDecimal, parse_decimal},

@@ -1,3 +1,4 @@
+mod account;
 mod fields;
 mod operation;
 mod schemas;
@@ -104,7 +105,8 @@ impl<'a> OpenApi<'a> {
     #[must_use]
     pub fn document(&self) -> Value {
         let mut paths: Map<String, Value> = Map::new();
-        for endpoint in Endpoint::every().filter(|endpoint| (self.serves)(*endpoint)) {
+        let has = |endpoint| (self.serves)(endpoint) && self.paths.of(endpoint).is_some();
+        for endpoint in Endpoint::every().filter(|endpoint| has(*endpoint)) {
             let Some(path) = self.paths.of(endpoint) else { continue };
             let method = endpoint.method().as_str().to_ascii_lowercase();
             let item = paths.entry(path.to_owned()).or_insert_with(|| json!({}));
@@ -120,7 +122,7 @@ impl<'a> OpenApi<'a> {
             },
             "paths": paths,
             "components": {
-                "schemas": schemas::all(),
+                "schemas": schemas::all(has),
                 "securitySchemes": {
                     FULL: {
                         "type": "http",

@@ -1,5 +1,6 @@
 mod pieces;
 mod read;
+pub(crate) mod value;
 
 use std::{error::Error, fmt};
 
@@ -150,24 +151,45 @@ pub use self::pieces::OrderListReader;
 /// A record, or a list of them, that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreadableRecord {
+    list: &'static str,
+    index: Option<usize>,
     field: String,
 }
 
 impl UnreadableRecord {
     fn new(field: impl Into<String>) -> Self {
-        Self { field: field.into() }
+        Self::in_list("order list", field)
     }
 
-    /// Returns the field that cannot be read.
+    pub(crate) fn in_list(list: &'static str, field: impl Into<String>) -> Self {
+        Self { list, index: None, field: field.into() }
+    }
+
+    pub(crate) fn in_record(self, index: usize) -> Self {
+        Self { index: Some(index), ..self }
+    }
+
+    /// Returns the field that cannot be read: it is required and missing, given twice, or has a value of another kind.
     #[must_use]
     pub fn field(&self) -> &str {
         &self.field
+    }
+
+    /// Returns which record of the list cannot be read, counted from zero; `None` if that is not known, or the answer is
+    /// no list.
+    #[must_use]
+    pub fn index(&self) -> Option<usize> {
+        self.index
     }
 }
 
 impl fmt::Display for UnreadableRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "order list cannot be read: field {}", self.field)
+        write!(f, "{} cannot be read: field {}", self.list, self.field)?;
+        match self.index {
+            Some(index) => write!(f, " in d[{index}]"),
+            None => Ok(()),
+        }
     }
 }
 

@@ -78,6 +78,19 @@ pub(crate) mod exact {
     }
 }
 
+/// The same for a number that is always there.
+pub(crate) mod exact_number {
+    use super::{Cow, Decimal, Deserialize, Deserializer, Error, Serializer, parse_decimal};
+
+    pub(crate) fn serialize<S: Serializer>(number: &Decimal, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(number)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Decimal, D::Error> {
+        parse_decimal(&Cow::<str>::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
 fn map_of<'a, S: Serializer>(
     serializer: S,
     fields: impl Iterator<Item = (&'a str, &'a str)>,

@@ -1,3 +1,4 @@
+mod account;
 mod answer;
 mod body;
 mod builder;
@@ -195,15 +196,6 @@ impl Client {
             .map_err(|error| Error::unexpected(Outcome::Unknown { resend: Resend::Never }, error))
     }
 
-    /// Returns the order history (§4.5), each record as the service wrote it; an empty list if there is none.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`] if it cannot be read whole by the deadline.
-    pub async fn history(&self) -> Result<Vec<Record>, Error> {
-        self.rows(Endpoint::History).await
-    }
-
     /// Returns the margin that one order needs. Path, payload and answer are "not shown" (§4.5): the order's own fields
     /// are sent, and the answer is returned as it came.
     ///
@@ -223,43 +215,6 @@ impl Client {
     /// [`Error`] if the answer is not a success.
     pub async fn basket_margin(&self, form: Form) -> Result<Record, Error> {
         self.record(&Operation::new(Endpoint::BasketMargin).form(form)).await
-    }
-
-    /// Returns the positions, each as the service wrote it; an empty list if there are none.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidRequest`](crate::ErrorKind::InvalidRequest) if [`Paths`](crate::Paths) gives it no path, and
-    /// [`Error`] if the answer is not a success.
-    pub async fn positions(&self) -> Result<Vec<Record>, Error> {
-        self.rows(Endpoint::Positions).await
-    }
-
-    /// Returns the holdings in the same way.
-    ///
-    /// # Errors
-    ///
-    /// As [`positions`](Self::positions).
-    pub async fn holdings(&self) -> Result<Vec<Record>, Error> {
-        self.rows(Endpoint::Holdings).await
-    }
-
-    /// Returns the trades in the same way.
-    ///
-    /// # Errors
-    ///
-    /// As [`positions`](Self::positions).
-    pub async fn trades(&self) -> Result<Vec<Record>, Error> {
-        self.rows(Endpoint::Trades).await
-    }
-
-    /// Returns the funds, as the service wrote them.
-    ///
-    /// # Errors
-    ///
-    /// As [`positions`](Self::positions).
-    pub async fn funds(&self) -> Result<Record, Error> {
-        self.record(&Operation::new(Endpoint::Funds)).await
     }
 
     /// Places an order of a special kind (`gtt`, `oco`, `bo`, `co`), with a form of the caller's.

@@ -202,14 +202,19 @@ impl OrderBook {
 
 impl BookedOrder {
     pub(crate) fn status(&self, now: Duration) -> OrderStatus {
+        self.ended(now).map_or(OrderStatus::Open, |(_, status)| status)
+    }
+
+    /// Returns when it ended and how; `None` while it is open.
+    pub(crate) fn ended(&self, now: Duration) -> Option<(Duration, OrderStatus)> {
         match self.course {
-            Course::Until(at, status) if at <= now => status,
-            Course::Until(..) | Course::Open => OrderStatus::Open,
+            Course::Until(at, status) if at <= now => Some((at, status)),
+            Course::Until(..) | Course::Open => None,
         }
     }
 
     /// Returns what a record shows of the order's remarks: axis 21.
-    fn shown_remarks(&self, shows: Remarks) -> Option<Cow<'_, str>> {
+    pub(crate) fn shown_remarks(&self, shows: Remarks) -> Option<Cow<'_, str>> {
         let own = || self.remarks.as_deref().map(Cow::Borrowed);
         match shows {
             Remarks::Absent => None,
@@ -271,7 +276,7 @@ fn uuid(digits: &str) -> String {
 }
 
 /// Returns a decimal as a JSON number if that is exact, otherwise as a text.
-fn number(decimal: Decimal) -> Value {
+pub(crate) fn number(decimal: Decimal) -> Value {
     if let (0, Ok(whole)) = (decimal.scale(), i64::try_from(decimal)) {
         return whole.into();
     }

@@ -11,6 +11,7 @@ use steadfast_spec::{AuthKind, Endpoint, Form, OrderRequest, Scope, Zone};
 use crate::{
     faults::{Fault, Stage},
     gateway::{
+        account::Conversion,
         book::{OrderBook, Owner},
         directory::{Directory, UserIndex},
         draw::Draw,
@@ -47,6 +48,7 @@ pub(crate) struct Engine {
     pub(crate) quotas: Quotas,
     pub(crate) book: OrderBook,
     pub(crate) specials: SpecialOrders,
+    pub(crate) conversions: Vec<Conversion>,
     pub(crate) plan: Plan,
     pub(crate) record: Record,
     /// Orders that come into existence later than they were answered.
@@ -109,6 +111,7 @@ impl Engine {
             quotas: Quotas::new(&settings),
             book: OrderBook::new(settings.interpretation.order_ids),
             specials: SpecialOrders::default(),
+            conversions: Vec::new(),
             record: Record::default(),
             late: BTreeMap::new(),
             attempts: BTreeMap::new(),
@@ -431,7 +434,9 @@ impl Engine {
             }
             (Some(Endpoint::PlaceOrder), Some(caller)) => self.place_order(passage, caller, form),
             (Some(Endpoint::Orders), Some(caller)) => self.list_orders(passage, caller).into(),
-            (Some(Endpoint::History), Some(caller)) => self.history(caller, passage.now).into(),
+            (Some(Endpoint::History), Some(caller)) => {
+                self.history(caller, passage.now, &passage.query).into()
+            }
             (Some(Endpoint::CancelOrder), Some(caller)) => self.cancel_order(passage, caller).into(),
             (Some(Endpoint::ModifyOrder), Some(caller)) => {
                 self.modify_order(passage.now, caller, form).into()
@@ -549,6 +554,7 @@ impl Engine {
         self.quotas.clear();
         self.book.clear();
         self.specials.clear();
+        self.conversions.clear();
         self.plan.clear();
         self.record = Record::default();
         self.late.clear();

@@ -1,6 +1,6 @@
 use http::StatusCode;
 use serde_json::{Value, json};
-use steadfast_spec::{Decimal, Endpoint, Form, OrderRequest, OrderStatus, Side, SymId};
+use steadfast_spec::{Decimal, Endpoint, Form, OrderRequest, SymId};
 
 use crate::{
     gateway::{
@@ -25,10 +25,9 @@ impl Engine {
             Endpoint::SymbolStore => symbols(&passage.incoming.path),
             Endpoint::ScripMaster => self.scrip_master(),
             Endpoint::Quotes => self.quote(&passage.query),
-            Endpoint::Positions => self.positions(passage, caller),
-            Endpoint::Funds => Page::ok(json!({"available": "1000000.00", "used": "0.00"})),
-            // No trade is settled within a sandbox's life.
-            Endpoint::Holdings => Page::no_data(),
+            Endpoint::Positions => self.positions(caller, passage.now),
+            Endpoint::Funds => self.funds(caller, passage.now),
+            Endpoint::Holdings => self.holdings(caller, passage.now),
             _ => refusal::not_found(),
         }
     }
@@ -49,23 +48,6 @@ impl Engine {
             return Page::no_data();
         }
         Page::ok(json!({"symId": sym_id.as_str(), "ltp": price(self.draw, sym_id.as_str()).to_string()}))
-    }
-
-    fn positions(&self, passage: &Passage<'_>, caller: Caller) -> Page {
-        let mut net: std::collections::BTreeMap<&str, Decimal> = std::collections::BTreeMap::new();
-        let completed = |status| status == OrderStatus::Completed;
-        for order in self.book.iter().filter(|o| o.user == caller.user && completed(o.status(passage.now))) {
-            let qty = match order.request.side() {
-                Side::Buy => order.request.qty(),
-                Side::Sell => -order.request.qty(),
-            };
-            let position = net.entry(order.request.sym_id().as_str()).or_default();
-            // Quantities near the largest decimal do not overflow; the position stays unchanged.
-            *position = position.checked_add(qty).unwrap_or(*position);
-        }
-        let records: Vec<Value> =
-            net.into_iter().map(|(sym_id, qty)| json!({"symId": sym_id, "qty": qty.to_string()})).collect();
-        if records.is_empty() { Page::no_data() } else { Page::ok(Value::Array(records)) }
     }
 
     /// Path, payload and response are not shown; here the order's own fields, and a fifth of its value.
@@ -93,7 +75,7 @@ impl Engine {
         Page::ok(json!({"margin": total.to_string(), "orders": basket.len()}))
     }
 
-    fn margin(&self, order: &OrderRequest) -> Decimal {
+    pub(crate) fn margin(&self, order: &OrderRequest) -> Decimal {
         let price = order.limit_price().or(order.trig_price());
         let price = price.unwrap_or_else(|| price_of(self.draw, order));
         order.qty().saturating_mul(price).saturating_mul(Decimal::new(2, 1)).round_dp(2)

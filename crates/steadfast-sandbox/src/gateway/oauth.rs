@@ -126,8 +126,8 @@ impl Engine {
         let present = |name| form.get(name).is_some_and(|value| !value.is_empty());
         let kind = form.get("twoFaTyp").unwrap_or_default();
         let names_client = present("client_id");
-        let is_complete = ["password", "twoFa"].into_iter().all(present)
-            && (names_client || self.settings.client_id_is_optional);
+        let is_complete =
+            ["password", "twoFa"].into_iter().all(present) && (names_client || self.settings.published);
         if !matches!(kind, "otp" | "totp") || !is_complete {
             return refusal::input_validation();
         }

@@ -194,12 +194,6 @@ impl Engine {
         most.mul_f64(self.draw.fraction("visibility-lag", &order.order_id))
     }
 
-    /// §4.5: request and response are not shown; here all orders of the user, of any session.
-    pub(crate) fn history(&self, caller: Caller, now: Duration) -> Page {
-        let orders: Vec<&BookedOrder> = self.book.iter().filter(|order| order.user == caller.user).collect();
-        if orders.is_empty() { Page::no_data() } else { rows(orders, now, &self.settings.interpretation) }
-    }
-
     /// §4.5. The answer for an order that is not open is not shown; here the input-validation error.
     pub(crate) fn cancel_order(&mut self, passage: &Passage<'_>, caller: Caller) -> Page {
         let order_id = passage.query.get("orderId").unwrap_or_default();

@@ -34,7 +34,8 @@ pub enum LoginAnswer {
 pub(crate) struct Settings {
     pub(crate) seed: u64,
     pub(crate) paths: Paths,
-    pub(crate) client_id_is_optional: bool,
+    /// Logins name no client, and records have the shape that a published client expects.
+    pub(crate) published: bool,
     pub(crate) interpretation: SpecReading,
     pub(crate) eleventh_session: EleventhSession,
     pub(crate) login_answer: LoginAnswer,
@@ -58,7 +59,7 @@ impl Default for Settings {
         Self {
             seed: 0,
             paths: Paths::public(),
-            client_id_is_optional: false,
+            published: false,
             interpretation: SpecReading::default(),
             eleventh_session: EleventhSession::default(),
             login_answer: LoginAnswer::default(),

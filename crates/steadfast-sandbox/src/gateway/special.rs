@@ -6,7 +6,6 @@ use steadfast_spec::{Decimal, Endpoint, Form, OrderStatus, parse_decimal};
 
 use crate::{
     gateway::{
-        book::BookedOrder,
         directory::UserIndex,
         engine::{Caller, Engine, Passage},
         market::price,
@@ -80,8 +79,8 @@ impl Engine {
             Endpoint::ExitOrder => {
                 self.end_special(caller, &["bo", "co"], form.get("orderId").unwrap_or_default())
             }
-            Endpoint::ConvertPosition => convert(form),
-            Endpoint::Trades => self.trades(passage, caller),
+            Endpoint::ConvertPosition => self.convert(caller, passage.now, form),
+            Endpoint::Trades => self.trades(caller, passage.now),
             Endpoint::AccountDetails => Page::ok(
                 json!({"clientId": self.directory.user(caller.user).client_id, "exchanges": ["NSE", "BSE"]}),
             ),
@@ -142,25 +141,6 @@ impl Engine {
         if rows.is_empty() { Page::no_data() } else { Page::ok(Value::Array(rows)) }
     }
 
-    fn trades(&self, passage: &Passage<'_>, caller: Caller) -> Page {
-        let completed = |status| status == OrderStatus::Completed;
-        let mine = self.book.iter().filter(|o| o.user == caller.user && completed(o.status(passage.now)));
-        let row = |(number, order): (usize, &BookedOrder)| {
-            let request = &order.request;
-            let at = request.limit_price().unwrap_or_else(|| price(self.draw, request.sym_id().as_str()));
-            json!({
-                "tradeId": (number + 1).to_string(),
-                "orderId": order.order_id,
-                "symId": request.sym_id().as_str(),
-                "side": request.side().as_str(),
-                "qty": request.qty().to_string(),
-                "price": at.to_string(),
-            })
-        };
-        let rows: Vec<Value> = mine.enumerate().map(row).collect();
-        if rows.is_empty() { Page::no_data() } else { Page::ok(Value::Array(rows)) }
-    }
-
     /// One bar a minute, all at the instrument's price.
     fn interval_data(&self, passage: &Passage<'_>) -> Page {
         let query = &passage.query;
@@ -181,14 +161,6 @@ fn numbers_hold(form: &Form) -> bool {
     form.iter().all(|(name, value)| {
         !is_number(name) || parse_decimal(value).is_ok_and(|number| number >= Decimal::ZERO)
     })
-}
-
-fn convert(form: &Form) -> Page {
-    let needed = ["symId", "qty", "fromProduct", "toProduct", "side"];
-    if !needed.iter().all(|field| is_given(form, field)) || !numbers_hold(form) {
-        return refusal::input_validation();
-    }
-    Page::ok(json!({"msg": "Position converted"}))
 }
 
 fn symbol_groups() -> Page {

@@ -1,7 +1,7 @@
 //! The document at `/openapi.json` is true of the sandbox that serves it: every request that it describes is understood,
 //! a field that it requires is required, and every answer has the form that it gives.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use http::Method;
 use jsonschema::Validator;
@@ -35,8 +35,9 @@ impl Described {
         let server = Server::gateway(&world.sandbox).await;
         let document = server.ask("GET /openapi.json HTTP/1.1\r\nhost: sandbox\r\n\r\n").await.json();
         server.stop().await;
-        // The examples name the first order of each kind, and the order must still be open.
+        // The examples name the first order of each kind, which must still be open, and convert what the second has bought.
         world.place(LIMIT).await;
+        world.place(MARKET).await;
         Self { world, document }
     }
 
@@ -92,7 +93,7 @@ impl Described {
         let path = operation.path.replace("{kind}", kind).replace("{scripGroup}", "NSE_EQ");
         let path = format!("{path}?{}", query.join("&"));
         // The General zone counts ten a second.
-        self.world.pass(std::time::Duration::from_secs(1));
+        self.world.pass(Duration::from_secs(1));
         let mut call = self.world.call(operation.method.clone(), &path);
         if operation.described["security"] == json!([]) {
             call = Call::new(self.world.sandbox.gateway(), operation.method.clone(), &path);
@@ -196,7 +197,7 @@ async fn a_price_is_required_by_the_types_that_need_it() {
             let fields = order.as_object().expect("an object").iter();
             let form: Vec<String> =
                 fields.map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or("1"))).collect();
-            sandbox.world.pass(std::time::Duration::from_secs(1));
+            sandbox.world.pass(Duration::from_secs(1));
             let taken = sandbox.world.place(&form.join("&")).await.status() == 200;
             assert_eq!(validator.is_valid(&order), taken, "{order}");
         }
@@ -206,7 +207,7 @@ async fn a_price_is_required_by_the_types_that_need_it() {
 #[tokio::test]
 async fn lists_and_logins_have_the_form_that_is_described() {
     let sandbox = Described::new(false).await;
-    for _ in 0..5 {
+    for _ in 0..4 {
         sandbox.world.place(MARKET).await;
     }
     let operations = sandbox.operations();
@@ -217,6 +218,18 @@ async fn lists_and_logins_have_the_form_that_is_described() {
     let login = sandbox.world.login().send().await;
     assert_eq!(login.status(), 200);
     sandbox.check(&find("/api-gw/oauth/individual-token-v2"), &login);
+
+    sandbox
+        .world
+        .place("symId=EQT_SBIN_EQ_NSE&qty=3&side=buy&type=market&product=delivery&validity=day")
+        .await;
+    for (hours, path, records) in [(0, "positions", 2), (0, "funds", 0), (20, "holdings", 1)] {
+        sandbox.world.pass(Duration::from_secs(hours * 3600));
+        let path = format!("/api/account/{path}");
+        let answer = sandbox.world.get(&path).send().await;
+        sandbox.check(&find(&path), &answer);
+        assert!(answer.json()["d"].as_array().map_or(0, Vec::len) >= records, "{path}: {answer}");
+    }
 
     // The check can fail.
     let orders = find("/api/oms/orders");

@@ -1,10 +1,11 @@
 use serde_json::{Value, json};
 
+use super::account;
 use crate::{Endpoint, LegType, OrderStatus, OrderType, Product, Side, Validity, msg};
 
-/// Returns the schemas that several answers share.
-pub(super) fn all() -> Value {
-    json!({
+/// Returns the schemas that several answers share, and those of the endpoints for which `has` is true.
+pub(super) fn all(has: impl Fn(Endpoint) -> bool) -> Value {
+    let mut schemas = json!({
         "Error": {
             "type": "object",
             "description": "The envelope of an error (§1, §7).",
@@ -37,13 +38,19 @@ pub(super) fn all() -> Value {
             },
             "required": ["access_token"],
         },
-    })
+    });
+    for (_, name, schema) in account::all().into_iter().filter(|(endpoint, ..)| has(*endpoint)) {
+        schemas[name] = schema;
+    }
+    schemas
 }
 
 /// Returns the good answer of an endpoint.
 pub(super) fn success(endpoint: Endpoint) -> Value {
     let refer = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
-    let or_none = |name: &str| json!({"oneOf": [refer(name), refer("NoData")]});
+    let one_of = |forms: &[Value]| json!({"oneOf": forms});
+    let or_none = |name: &str| one_of(&[refer(name), refer("NoData")]);
+    let list_of = |name: &str| list(&refer(name));
     let (text, schema) = match endpoint {
         Endpoint::Authorize => {
             let content = json!({"text/html": {"schema": {"type": "string"}}});
@@ -56,14 +63,23 @@ pub(super) fn success(endpoint: Endpoint) -> Value {
         }
         Endpoint::PlaceOrder | Endpoint::PlaceSpecial => ("The order's id", refer("Placed")),
         Endpoint::Orders => ("The orders, or none", or_none("Orders")),
-        Endpoint::History
-        | Endpoint::SpecialOrders
-        | Endpoint::Trades
-        | Endpoint::Positions
-        | Endpoint::Holdings
-        | Endpoint::SymbolStore
-        | Endpoint::ScripMaster
-        | Endpoint::SymbolGroups => ("Records, or none; their fields are not shown", or_none("List")),
+        Endpoint::Positions => ("The positions, or none", one_of(&[list_of("Position"), refer("NoData")])),
+        Endpoint::Trades => ("The fills of orders, or none", one_of(&[list_of("Trade"), refer("NoData")])),
+        Endpoint::Holdings => {
+            let inner = json!({"type": "array", "items": refer("Holding")});
+            let inner =
+                json!({"type": "object", "properties": {"holdings": inner}, "required": ["holdings"]});
+            ("The holdings, or none", one_of(&[list_of("Holding"), ok(&inner), refer("NoData")]))
+        }
+        Endpoint::History => {
+            let one = ok(&refer("OrderHistory"));
+            let forms = [list_of("OrderHistory"), one, refer("NoData")];
+            ("What became of the orders, or of one, or none", one_of(&forms))
+        }
+        Endpoint::Funds => ("The funds", one_of(&[ok(&refer("Funds")), refer("NoData")])),
+        Endpoint::SpecialOrders | Endpoint::SymbolStore | Endpoint::ScripMaster | Endpoint::SymbolGroups => {
+            ("Records, or none; their fields are not shown", or_none("List"))
+        }
         _ => ("The payload is not shown", or_none("Any")),
     };
     json!({"description": text, "content": {"application/json": {"schema": schema}}})

@@ -8,8 +8,8 @@ use rust_decimal::Decimal;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{Code, FieldNames, OrderRecord, UnreadableRecord};
-use crate::{envelope::order_id, parse_decimal};
+use super::{Code, FieldNames, OrderRecord, UnreadableRecord, value};
+use crate::envelope::order_id;
 
 const FIELDS: usize = 12;
 
@@ -83,7 +83,7 @@ impl<'de> Visitor<'de> for Records<'_> {
             match (Record { names: self.names, values }).read() {
                 Ok(record) => records.push(record),
                 Err(error) => {
-                    *self.unreadable = Some(error);
+                    *self.unreadable = Some(error.in_record(records.len()));
                     return Err(A::Error::custom("unreadable record"));
                 }
             }
@@ -187,43 +187,17 @@ impl<'a> Record<'_, 'a> {
         UnreadableRecord::new(self.names[at])
     }
 
-    /// Returns the field's value, unless it is absent or `null`.
-    fn value(&self, at: usize) -> Option<&'a str> {
-        self.values[at].map(RawValue::get).filter(|raw| *raw != "null")
-    }
-
     fn text(&self, at: usize) -> Result<Option<Cow<'a, str>>, UnreadableRecord> {
-        let Some(raw) = self.value(at) else { return Ok(None) };
-        let text = unquoted(raw).ok_or_else(|| self.unreadable(at))?;
-        Ok(Some(text).filter(|text| !text.is_empty()))
+        value::text(self.values[at]).map_err(|_| self.unreadable(at))
     }
 
     fn code<T: FromStr>(&self, at: usize) -> Result<Option<Code<T>>, UnreadableRecord> {
-        let known = |text: Cow<'_, str>| {
-            text.parse().map_or_else(|_| Code::Other(text.clone().into_owned()), Code::Known)
-        };
-        Ok(self.text(at)?.map(known))
+        value::code(self.values[at]).map_err(|_| self.unreadable(at))
     }
 
-    /// Reads a number, written as a number or a text, without floating point.
     fn number(&self, at: usize) -> Result<Option<Decimal>, UnreadableRecord> {
-        let Some(raw) = self.value(at) else { return Ok(None) };
-        let written = unquoted(raw).unwrap_or(Cow::Borrowed(raw));
-        if written.is_empty() {
-            return Ok(None);
-        }
-        parse_decimal(&written).map(Some).map_err(|_| self.unreadable(at))
+        value::number(self.values[at]).map_err(|_| self.unreadable(at))
     }
-}
-
-/// Returns the content of a JSON text; `None` for other values.
-fn unquoted(raw: &str) -> Option<Cow<'_, str>> {
-    let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
-    if inner.contains('\\') {
-        return serde_json::from_str(raw).ok().map(Cow::Owned);
-    }
-    // Without an escape the text is exactly what stands between the quotation marks.
-    Some(Cow::Borrowed(inner))
 }
 
 #[cfg(test)]
@@ -233,6 +207,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::parse_decimal;
 
     /// The same, in one separate step for each rule.
     fn slowly(array: &str, names: &FieldNames) -> Result<Vec<OrderRecord>, String> {

@@ -5,7 +5,7 @@ use http::{Request, Response, StatusCode, response::Parts};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use steadfast_auth::TokenSource;
 use steadfast_call::{Call, Class, Lane, Outcome, Resend};
-use steadfast_spec::{Endpoint, Envelope, Operation};
+use steadfast_spec::{Envelope, Operation};
 use tokio::time::{Instant, timeout_at};
 
 use super::{Body, Client, Record, Records};
@@ -58,13 +58,6 @@ impl Client {
             }
             _ => Err(Error::of_answer(&parts, self.text_of(&body))),
         }
-    }
-
-    /// Returns each record of a successful answer.
-    pub(super) async fn rows(&self, endpoint: Endpoint) -> Result<Vec<Record>, Error> {
-        let Some(body) = self.read(&Operation::new(endpoint)).await? else { return Ok(Vec::new()) };
-        Record::payloads_of(&body)
-            .map_err(|error| Error::unexpected(Outcome::Unknown { resend: Resend::Never }, error).safe(true))
     }
 
     /// Returns the payload of a successful answer; `no-data` is an error.

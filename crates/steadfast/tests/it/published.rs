@@ -1,7 +1,7 @@
 //! The calls of a published client of a service with the same paths (its shape, by our own client).
 
 use steadfast::{
-    Access, Client, ErrorKind, Operation, Paths,
+    Access, Client, ErrorKind, Operation, OrderRequest, Paths,
     spec::{Endpoint, Form},
 };
 use steadfast_sandbox::{Sandbox, SandboxBuilder};
@@ -63,14 +63,18 @@ async fn the_published_clients_calls_are_all_understood() {
 
     let placed = client.place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap();
     client.cancel(&placed.order_id).await.unwrap();
+    let market = [SYMBOL, ("qty", "1"), ("side", "buy"), ("type", "market"), ("validity", "day")];
+    let market = OrderRequest::from_fields(market.into_iter().chain([("product", "intraday")])).unwrap();
+    let filled = client.place_order(&market).await.unwrap();
     let convert =
         [SYMBOL, ("qty", "1"), ("fromProduct", "intraday"), ("toProduct", "delivery"), ("side", "buy")];
     client.call(&Operation::new(Endpoint::ConvertPosition).form(form(&convert))).await.unwrap();
-    client.positions().await.unwrap();
-    client.holdings().await.unwrap();
-    client.trades().await.unwrap();
-    client.history().await.unwrap();
-    assert!(client.funds().await.unwrap().decimal_of("available").is_some());
+    assert_eq!(client.positions().await.unwrap().len(), 2);
+    assert!(client.holdings().await.unwrap().is_empty());
+    assert_eq!(client.trades().await.unwrap()[0].order_id, filled.order_id);
+    assert_eq!(client.history().await.unwrap().len(), 2);
+    assert!(client.history_of(&filled.order_id).await.unwrap().is_some());
+    assert!(client.funds().await.unwrap().avail_margin.is_sign_positive());
     for endpoint in [Endpoint::AccountDetails, Endpoint::SymbolGroups] {
         assert!(client.call(&Operation::new(endpoint)).await.unwrap().is_some(), "{endpoint:?}");
     }
