@@ -62,7 +62,7 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// What is known of the token and of failed logins.
+    /// Show what is known of the token and of failed logins.
     Auth(auth::Args),
     /// Look for what keeps requests from being accepted.
     Doctor(doctor::Args),
@@ -72,7 +72,7 @@ enum Verb {
     Login(login::Args),
     /// Trade for a minute against gateways with faults: this stack, and two other clients beside it.
     Demo(demo::Args),
-    /// What earlier runs left in doubt.
+    /// List, look for and rule on what earlier runs left in doubt.
     Orders(orders::Args),
     /// Serve the service's paths on a local address, for programs in any language.
     Proxy(proxy::Args),

@@ -18,20 +18,119 @@ mod words;
 const HEAD: &str = "\
 # The `steadfast` command
 
-Written by the code: `STEADFAST_WRITE_DOCS=1 cargo test -p steadfast-cli --test it c09_` writes this page again, and without
-the variable the same test fails if it is out of date.
+`replay` places a file of orders; `orders` handles what stays open; `login`, `auth` and `doctor` are for the account; `demo` and
+`sandbox` need none. Programs in other languages place orders by `proxy` or `exec`: [the sidecar](sidecar.md).
+
+[Credentials](#credentials) · [a session](#a-session) · [exit codes](#exit-codes) · [results](#the-results-of-replay) ·
+[the order of the rows](#the-order-of-the-rows) · [journals](#one-file-one-journal) · [all options](#steadfast) ·
+[`--json`](#what---json-prints)
 
 Data goes to standard output, everything else to standard error. `--json` prints one object or array; fields may be added, and
 `schema_version` grows when one changes its meaning or goes. No secret is printed but by `auth token` and, of its own users, by
 `sandbox` and `proxy --sandbox`.
 
-If standard output cannot be written, exit code 0 becomes 1, and standard error says why. A report or a rehearsal whose reader
+## Credentials
+
+Each variable may be given by itself, as `NAME_FILE`, a file that holds the value, or as `NAME_COMMAND`, a command that prints it;
+also in systemd's credentials or in [a config file](sidecar.md#a-config-file). At a terminal, what is missing is asked for. No
+option takes a secret.
+
+| variable | needed for |
+|---|---|
+| `STEADFAST_BASE_URL` | the service's address, which ends in `/v2`; or `--base-url` |
+| `STEADFAST_API_KEY` | all that an account does |
+| `STEADFAST_CLIENT_ID`, `STEADFAST_PASSWORD`, `STEADFAST_TOTP_SECRET` | logins with an authenticator's secret: the command logs in by itself |
+| `STEADFAST_CLIENT_SECRET`, `STEADFAST_REDIRECT_URI` | logins in a browser (`steadfast login`) |
+| `STEADFAST_ACCESS_TOKEN` | a token that is there already |
+
+Without a token and an authenticator's secret, the token that `steadfast login` keeps is used. For a first time:
+
+```sh
+export STEADFAST_BASE_URL=https://api.example/tradeapi/v2
+export STEADFAST_API_KEY_FILE=$HOME/.secrets/api-key
+steadfast login     # asks for what is missing; the token lives for 24 hours
+steadfast doctor    # says what is wrong, if anything is
+```
+";
+
+/// Below the help texts and the shapes.
+const END: &str = "
+<!-- Written by the code: `STEADFAST_WRITE_DOCS=1 cargo test -p steadfast-cli --test it c09_` writes this page again. Without the
+variable the same test fails if the page is out of date. -->
+";
+
+const OUTPUT: &str = "
+**If standard output cannot be written**, exit code 0 becomes 1, and standard error says why. A report or a rehearsal whose reader
 is gone (`| head -1`) ends with 141. A verb that has changed something (`login`, `auth reset`, `auth logout`, `orders rule`,
 `orders events --clear`, `replay`) ends with 1 then, and says on standard error what was done. `replay` sends nothing and ends
 with 2 if it cannot begin its results, or if standard output is closed; `--out /dev/null` says that no results are wanted.
 
-Programs in other languages place orders by `proxy` or `exec`: [the sidecar](sidecar.md).
+**Exit code 0 of `replay` does not exclude a second order**: one that the service lists later than 15 s is reported by the next
+run only ([G2](guarantees.md#an-order-may-exist-twice)). `--never-resend` avoids it.
 ";
+
+/// What the next run of the same file does for a row with each status.
+const NEXT_RUN: [(&str, &str); 8] = [
+    ("placed", "sends nothing"),
+    ("refused", "sends it again"),
+    ("rejected", "sends nothing"),
+    ("not executed", "sends it again"),
+    ("not sent", "sends it"),
+    ("not observed", "sends nothing without `--resend-absent`"),
+    ("unresolved", "looks for it, and sends nothing"),
+    ("bad", "sends it if it is corrected"),
+];
+
+/// The kinds of events, and what to do about them.
+const EVENTS: [(&str, &str, &str); 11] = [
+    (
+        "late order",
+        "An order appeared after its row was told.",
+        "Look at both; cancel one if it is one too many.",
+    ),
+    (
+        "excess",
+        "There is an order more than was acknowledged.",
+        "Look at it; it may be ours, by an answer that was lost.",
+    ),
+    (
+        "refused but placed",
+        "The service refused the row, and placed it all the same.",
+        "Look at it; cancel it if it is one too many.",
+    ),
+    (
+        "conflict",
+        "The service gave one `orderId` to two orders, or the list shows another order under it.",
+        "Do not trust the id; the rows are in doubt.",
+    ),
+    (
+        "ack not listed",
+        "The service acknowledged the row, and no list shows it.",
+        "Do not trust the id; the row is in doubt.",
+    ),
+    (
+        "ack unconfirmed",
+        "The same, and no list could be read that must show it.",
+        "Look whether it is placed. If other ids are named, cancel none before you know.",
+    ),
+    (
+        "refusal unconfirmed",
+        "The service refused the row, and no list has confirmed that.",
+        "Look whether it is placed.",
+    ),
+    (
+        "may be doubled",
+        "The row was sent again by lists that prove less by now.",
+        "Watch for a second order.",
+    ),
+    ("corrected", "The row was told otherwise before.", "Take what this line says."),
+    ("missed", "Events came faster than they were taken.", "Compare the order list with the rows."),
+    (
+        "not looked for",
+        "A second Ctrl-C left the run before it looked for this row a last time.",
+        "Run again on the same day.",
+    ),
+];
 
 const SESSION: &str = "
 ## A session
@@ -57,7 +156,7 @@ const TO_DO: [(&str, &str); 10] = [
     ),
     ("2", "correct the command line or the file that is named; nothing was sent"),
     ("3", "`steadfast login`, and run again"),
-    ("4", "correct the credentials, and `steadfast login`; `steadfast doctor` says what keeps it"),
+    ("4", "correct the credentials, and `steadfast login`; `steadfast doctor` says what is wrong"),
     ("5", "wait a minute, and run again"),
     (
         "6",
@@ -120,6 +219,14 @@ it.
 - Orders from standard input or a pipe have no file: two of them with equal rows under one journal are taken for one.
 - A copy of a file is another file.
 ";
+
+/// Returns a help text without the paragraph on credentials, which the page has once.
+fn without_credentials(help: &str) -> String {
+    let paragraphs = help.split("\n\n");
+    let kept: Vec<_> =
+        paragraphs.filter(|text| !text.starts_with("Secrets come from the environment")).collect();
+    kept.join("\n\n")
+}
 
 /// Returns the verbs below `words`, as their help lists them.
 async fn verbs_of(words: &[String]) -> (String, Vec<Vec<String>>) {
@@ -228,8 +335,9 @@ async fn samples() -> BTreeMap<&'static str, Vec<String>> {
 
     let row = r#"{"results":[{"line":2,"status":"placed","orderId":"26","resolution":"recovered","msg":""},{"orderId":null}]}"#;
     samples.entry("replay").or_default().push(row.to_owned());
-    // No token is refused in these runs.
-    samples.entry("auth status").or_default().push(r#"{"refused_at":1}"#.to_owned());
+    // No token is refused in these runs, and no login waits.
+    let waits = r#"{"refused_at":1,"unknown_why":"t","next_login_at":1}"#;
+    samples.entry("auth status").or_default().push(waits.to_owned());
 
     // One id for two orders is an event; a killed process leaves an order in doubt.
     let gateway = OwnGateway::serve(|_| placed("26", "Order placed")).await;
@@ -255,6 +363,8 @@ async fn samples() -> BTreeMap<&'static str, Vec<String>> {
             .or_default()
             .push(said(&steadfast(&args).output().await.unwrap()).0);
     }
+    // No list is read in these runs.
+    samples.entry("orders unresolved").or_default().push(r#"[{"listed":"t"}]"#.to_owned());
     samples.entry("demo").or_default().push(include_str!("../../src/demo/sample.json").to_owned());
     let sandbox = RunningSandbox::start(&[]).await;
     samples.entry("sandbox").or_default().push(sandbox.facts.to_string());
@@ -280,6 +390,23 @@ fn wrapped(indent: &str, text: &str) -> String {
     lines.join("\n")
 }
 
+/// Writes the statuses of rows as a table.
+fn statuses(page: &mut String) {
+    page.push_str("\n| `status` | it says | the next run |\n|---|---|---|\n");
+    for ((status, meant), (of, next)) in words::STATUSES.iter().zip(NEXT_RUN) {
+        assert_eq!(*status, of);
+        writeln!(page, "| `{status}` | {meant} | {next} |").unwrap();
+    }
+}
+
+/// Writes the events as a table.
+fn events(page: &mut String) {
+    page.push_str("\n| `event: ` | it says | what to do |\n|---|---|---|\n");
+    for (event, meant, then) in EVENTS {
+        writeln!(page, "| `{event}` | {meant} | {then} |").unwrap();
+    }
+}
+
 /// Writes words and their meanings, after a paragraph.
 fn list(page: &mut String, words: &[(&str, &str)]) {
     page.push('\n');
@@ -290,15 +417,73 @@ fn list(page: &mut String, words: &[(&str, &str)]) {
 
 async fn page() -> String {
     let mut page = HEAD.to_owned();
-    write!(page, "{SESSION}\n```text\n{}```\n{}", session().await, codes().await).unwrap();
+    write!(page, "{SESSION}\n```text\n{}```\n{}{OUTPUT}", session().await, codes().await).unwrap();
+    results(&mut page).await;
+    page.push_str(JOURNALS);
+    helps(&mut page).await;
+    shapes(&mut page).await;
+    page.push_str(END);
+    page
+}
+
+/// Writes what the results of `replay` mean.
+async fn results(page: &mut String) {
+    let results = file(HEADER);
+    let columns = said(&output(&["replay", results.path(), "--sandbox"]).await).0;
+    let results = format!(
+        "CSV with the columns `{}`. Where a row has a second line, that one holds. A line whose status begins with `event: ` \
+         says what was learned of an order beyond its row's result.",
+        columns.trim_end()
+    );
+    write!(page, "\n## The results of `replay`\n\n{}\n", wrapped("", &results)).unwrap();
+    statuses(page);
+    events(page);
+    page.push_str("\nThe `resolution` of a `placed` row says how that was found out, if the answer to its send did not say it:\n");
+    list(page, &words::RESOLUTIONS);
+    let reasons = "The `msg` of an `unresolved` row begins with one of these words, and ends with what the service itself has \
+                   said, if it has said anything:";
+    write!(page, "\n{}\n", wrapped("", reasons)).unwrap();
+    list(page, &words::REASONS);
+    page.push_str("\n### How a run ends\n");
+    for paragraph in [
+        "The last line on standard error is `placed N (N now, N before) refused N unresolved N`, where `before` counts \
+         orders that an earlier run had sent; behind them stands each other count that is not 0: `unconfirmed` (placed \
+         rows that are in no list that could be read), `rejected`, `not looked for` (rows of a run that was left before its last look), \
+         `not observed`, `not executed`, `not sent`, `bad`, `in doubt of an earlier run`, `events` and `events of earlier runs`. Lines before it \
+         say more. That of a rehearsal is `REHEARSAL: nothing was sent to the real service`.",
+        "An event stands until `steadfast orders events --clear` says that it has been looked at: until then each run with \
+         its journal names it and ends with 6, whatever became of the rows. Later runs of the day that meet the same event again \
+         print it as a note, and it counts no more.",
+        "A second after the last answer a run reads the order list once more, for the status of the placed orders; one that is \
+         rejected later is told by the next run. Where that list cannot be read, the exit code is not 0, and the next run, \
+         which sends nothing for placed rows, reads it.",
+        "A second Ctrl-C ends the run at once. Rows that it leaves without a result are `unresolved`, and the exit code is 6 if \
+         there are any, or rows that are `not looked for`. The next run looks for both, on the same day.",
+        "A 401 to an order does not end the run as long as lists are read with the same token: the row is `not executed`, and \
+         the exit code is 7. Ten such answers in a row end the run.",
+        "A token that the service refuses for good ends the run: the \
+         rows that are left are `not sent`, and the exit code is 3, or 6 where no list could be read with it either, so that \
+         orders are in doubt. SIGTERM and SIGHUP act like Ctrl-C. Under `nohup` SIGHUP is ignored.",
+    ] {
+        write!(page, "\n{}\n", wrapped("", paragraph)).unwrap();
+    }
+}
+
+/// Writes the help of every verb.
+async fn helps(page: &mut String) {
     let mut waiting = vec![Vec::new()];
     while let Some(words) = waiting.pop() {
         let (help, verbs) = verbs_of(&words).await;
         let title = [&["steadfast".to_owned()], &*words].concat().join(" ");
+        let help = without_credentials(&help);
         let help: Vec<&str> = help.lines().map(str::trim_end).collect();
         write!(page, "\n## `{title}`\n\n```text\n{}\n```\n", help.join("\n").trim_end()).unwrap();
         waiting.extend(verbs.into_iter().rev());
     }
+}
+
+/// Writes the shapes of the `--json` output.
+async fn shapes(page: &mut String) {
     page.push_str(
         "\n## What `--json` prints\n\n`orders verify` and `orders rule` print what `orders unresolved` does. \
          Its `next` says why an\norder is still in doubt, and what to do about it. The `results` of `replay` hold each row once, \
@@ -313,46 +498,6 @@ async fn page() -> String {
         shape.write(&mut written, 0);
         write!(page, "\n### `steadfast {verb} --json`\n\n```text\n{written}\n```\n").unwrap();
     }
-    let results = file(HEADER);
-    let columns = said(&output(&["replay", results.path(), "--sandbox"]).await).0;
-    let results = format!(
-        "CSV with the columns `{}`. Where a row has a second line, that one holds. A line whose status begins with `event: ` \
-         says what was learned of an order beyond its row's result; `event: not looked for` stands behind each row that was \
-         placed or refused by a run that was left by a second Ctrl-C before its last look. The `status` of the others:",
-        columns.trim_end()
-    );
-    write!(page, "\n## The results of `replay`\n\n{}\n", wrapped("", &results)).unwrap();
-    list(&mut page, &words::STATUSES);
-    page.push_str("\nThe `resolution` of a `placed` row says how that was found out, if the answer to its send did not say it:\n");
-    list(&mut page, &words::RESOLUTIONS);
-    let reasons = "The `msg` of an `unresolved` row begins with one of these words, and ends with what the service itself has \
-                   said, if it has said anything:";
-    write!(page, "\n{}\n", wrapped("", reasons)).unwrap();
-    list(&mut page, &words::REASONS);
-    for paragraph in [
-        "The last line on standard error is `placed N (N now, N before) refused N unresolved N`, where `before` counts \
-         orders that an earlier run had sent; behind them stands each other count that is not 0: `unconfirmed` (placed \
-         rows that are in no list that could be read), `rejected`, `not looked for` (rows of a run that was left before its last look), \
-         `not observed`, `not executed`, `not sent`, `bad`, `in doubt of an earlier run`, `events` and `events of earlier runs`. Lines before it \
-         say more. That of a rehearsal is `REHEARSAL: nothing was sent to the real service`.",
-        "An event stands until `steadfast orders events --clear` says that it has been looked at: until then each run with \
-         its journal names it and ends with 6, whatever became of the rows. Later runs of the day that meet the same event again \
-         name it in passing, and it counts no more.",
-        "A second after the last answer a run reads the order list once more, for the status of the placed orders; one that is \
-         rejected later is told by the next run. Where that list cannot be read, the exit code is not 0, and the next run, \
-         which sends nothing for placed rows, reads it.",
-        "A second Ctrl-C ends the run at once. Rows that it leaves without a result are `unresolved`, and the exit code is 6 if \
-         there are any, or rows that are `not looked for`. The next run looks for both, on the same day.",
-        "A 401 to an order does not end the run as long as lists are read with the same token: the row is `not executed`, and \
-         the exit code is 7. Ten such answers in a row end the run.",
-        "A token that the service refuses for good ends the run: the \
-         rows that are left are `not sent`, and the exit code is 3, or 6 where no list could be read with it either, so that \
-         orders are in doubt. SIGTERM and SIGHUP act like Ctrl-C. Under `nohup` SIGHUP is ignored.",
-    ] {
-        write!(page, "\n{}\n", wrapped("", paragraph)).unwrap();
-    }
-    page.push_str(JOURNALS);
-    page
 }
 
 #[tokio::test]
@@ -365,7 +510,7 @@ async fn c09_the_page_is_what_the_command_says_of_itself() {
     }
     let kept = std::fs::read_to_string(path).unwrap();
     for (number, (kept, said)) in kept.lines().zip(page.lines()).enumerate() {
-        assert_eq!(kept, said, "line {} of docs/cli.md; its head says how it is written", number + 1);
+        assert_eq!(kept, said, "line {} of docs/cli.md; its end says how it is written", number + 1);
     }
     assert_eq!(kept.lines().count(), page.lines().count(), "docs/cli.md is shorter or longer");
     // A row of a table stands on one line, and so does what the command prints.
