@@ -60,6 +60,10 @@ impl Fold {
                 let (attempt, day, named) = (*attempt, *day, name.is_some());
                 self.turn(&account, day);
                 let trail = self.intents.entry((account.clone(), attempt.intent)).or_default();
+                // Sent again after a refusal, it is not decided any more: it must not make room for others.
+                if let Some(first) = trail.entries.first() {
+                    self.named.remove(&(*first, account.clone(), attempt.intent));
+                }
                 trail.standing.insert(attempt.index);
                 (trail.day, trail.named, trail.decided) = (day, named, false);
                 self.keep(account, Some(attempt.intent), entry);

@@ -109,7 +109,7 @@ impl OrderProtocol {
         // Up to eight at a time, which makes up for those that are kept.
         for _ in 0..8 {
             let Some(oldest) = self.intents.take_oldest_beyond(self.rules.remembered) else { break };
-            // Relevance intents whose order may still appear, and those that block their key.
+            // Keep intents whose order may still appear, those that block their key, and those that keep their name.
             if self.is_still_needed(oldest) {
                 self.intents.remember(oldest);
             } else {
@@ -137,8 +137,9 @@ impl OrderProtocol {
     }
 
     fn is_still_needed(&self, number: IntentNo) -> bool {
-        let key = self.intents.get(&number).and_then(|intent| self.keys.get(intent.key()));
-        key.is_some_and(|key| key.blockers().contains(&number)) || self.keys.settles_at(number).is_some()
+        let Some(intent) = self.intents.get(&number) else { return false };
+        let blocks = self.keys.get(intent.key()).is_some_and(|key| key.blockers().contains(&number));
+        blocks || intent.keeps_name() || self.keys.settles_at(number).is_some()
     }
 
     fn drop_finished(&mut self, number: IntentNo) {
@@ -270,6 +271,35 @@ mod tests {
         }
         assert!(protocol.intents.get(&lost).is_some() && protocol.is_blocked(&key));
         assert!(protocol.intents.len() <= 10, "the others are");
+    }
+
+    /// Regression: from midnight on such an order blocks no others, and was forgotten with them, so that its name was free.
+    #[test]
+    fn a_name_without_certainty_outlives_all_orders_of_later_days() {
+        let settings = Settings::default().verify_on(crate::settings::policy::VerifyOn::SpecMinimal);
+        let mut protocol = OrderProtocol::new(Arc::new(settings), TradingDay(0));
+        protocol.rules.remembered = 8;
+        let (lost, name) = (IntentNo(0), ext::IntentId::new("n"));
+        place(&mut protocol, IntentNo(1), None);
+        let order = protocol.intents.get(&IntentNo(1)).unwrap().order().clone();
+        let attempt = crate::numbers::AttemptNo { intent: lost, index: 0 };
+        let resend = steadfast_call::Resend::AfterAbsence;
+        for event in [
+            Event::Opened { intent: lost, order, name: Some(name.clone()) },
+            Event::Begun { attempt, session: Session::default() },
+            Event::Sent(attempt),
+            Event::Closed { attempt, outcome: Outcome::Unknown { resend }, answer: Answer::Status(500) },
+        ] {
+            protocol.step(Duration::ZERO, event);
+        }
+        // Long after its lateness bound.
+        protocol.step(Duration::from_secs(600), Event::Tick);
+        protocol.step(Duration::from_secs(600), Event::DayBegan(TradingDay(1)));
+        for n in 2..100 {
+            place(&mut protocol, IntentNo(n), None);
+        }
+        assert_eq!(protocol.named(&name).map(|(number, _)| number), Some(lost));
+        assert!(protocol.intents.len() <= 11, "the others are forgotten");
     }
 
     #[test]

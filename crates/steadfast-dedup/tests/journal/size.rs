@@ -128,6 +128,33 @@ fn a_new_day_forgets_what_its_own_account_has_decided_and_listed() {
     assert!(matches!(*lists, [list] if list.account.as_str() == "b"));
 }
 
+/// Regression: a refused order was decided, and counted as decided for ever. So a hundred thousand later names dropped it,
+/// although it had been sent again and was in doubt: the next process did not look for it, and its name was free.
+#[test]
+fn an_order_in_doubt_after_a_refusal_makes_no_room_for_later_names() {
+    let named = |intent: u64, index: usize| {
+        let mut send = begun(intent);
+        if let Record::Begun { attempt, name, .. } = &mut send.record {
+            attempt.index = index;
+            *name = Some(ext::IntentId::new(format!("n{intent}")));
+        }
+        send
+    };
+    let mut second = lost(0);
+    if let Record::Closed { attempt, .. } = &mut second.record {
+        attempt.index = 1;
+    }
+    let given_up =
+        entry(Record::Unresolved { intent: IntentNo(0), reason: "budget".into(), candidates: Vec::new() });
+    // Refused, sent again, lost, and given up.
+    let first = [named(0, 0), closed(0, Outcome::NotExecuted), named(0, 1), second, given_up];
+    let later = (1..=100_001).flat_map(|intent| [named(intent, 0), acknowledged(intent)]);
+    let kept = Entry::still_matter(first.into_iter().chain(later));
+    let kept: Vec<u64> = kept.iter().filter_map(intent_of).collect();
+    assert!(!kept.contains(&1), "the oldest that was decided makes room");
+    assert!(kept.starts_with(&[0, 0]), "what is in doubt is never forgotten");
+}
+
 #[test]
 fn a_log_may_stand_where_the_process_does() {
     let mut log = Log::open(SimDisk::default(), "orders.journal").unwrap();
