@@ -180,6 +180,8 @@ impl OrderProtocol {
             || !self.is_young(intent, self.time.now())
             || intent.reopened()
             || intent.at_midnight()
+            // By the service's clock the day may be over: its lists are empty then, whatever was placed.
+            || self.time.is_midnight_near()
             || self.has_changed_session(intent)
             || self.may_be_a_twins_find(intent);
         if barred || self.settings.max_resends() == 0 {

@@ -412,6 +412,18 @@ fn an_order_of_which_another_may_appear_is_not_forgotten() {
     assert!(!others(&mut books, 50..100));
 }
 
+/// Regression: only the time of the send counted. If the service's clock is ahead, its list may begin anew between the send
+/// and the reads, and then lacks an order that was placed.
+#[test]
+fn an_order_that_is_absent_near_midnight_is_not_sent_again() {
+    let mut books = Books::new();
+    books.send(0, order("5"));
+    books.lose(0, 0);
+    books.step(Event::MidnightNear(true));
+    books.look(&[]);
+    assert!(is_unresolved(&books.verdict(0), Reason::NotObserved), "{:?}", books.verdict(0));
+}
+
 #[test]
 fn what_a_caller_was_told_of_as_a_candidate_is_not_reported_again() {
     let mut books = Books::new();
