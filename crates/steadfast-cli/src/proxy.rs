@@ -27,7 +27,13 @@ use steadfast_proxy::{
     Proxy,
     front::{Admission, Host, InvalidToken, Tokens},
 };
-use tokio::{net::TcpListener, process::Child, sync::oneshot, time::timeout};
+use tokio::{
+    net::TcpListener,
+    process::Child,
+    sync::oneshot,
+    task::JoinSet,
+    time::{Instant, timeout, timeout_at},
+};
 
 use self::{
     announce::{Facts, announce},
@@ -45,19 +51,22 @@ use crate::{
     signal::Signals,
 };
 
-/// How long requests on their way may take, in seconds.
+/// How long orders and changes on their way may take, in seconds.
 const DRAIN: u32 = 60;
 /// How long orders in doubt are looked for after the last answer.
 const LAST_LOOK: Duration = Duration::from_secs(60);
+/// How long cancels and reads on their way may take at least, once no further one is taken.
+const LAST_ANSWERS: Duration = Duration::from_secs(10);
 /// How long the operator's open answers may take at the end.
 const LAST_WORD: Duration = Duration::from_secs(1);
 
 const ENDING: &str = "\
-SIGTERM, Ctrl-C and, without a config file, SIGHUP end the proxy: no order leaves any more. Requests on their way are answered \
-for --drain seconds; then their connections close. Orders in doubt are looked for up to 60 s more, and kept in the journal. Exit \
-code 0: no order is in doubt or unresolved; 6: some are, and each is named, also one that an earlier process left; 130: a second \
-signal ended it at once. A service manager has to wait for --drain and 61 s; systemd (Type=notify, NotifyAccess=main, \
-WatchdogSec=) is told so by itself.
+SIGTERM, Ctrl-C and, without a config file, SIGHUP end the proxy: no order leaves any more, and new ones are answered with 503. \
+Cancels and reads pass until the end. For --drain seconds the proxy waits for the orders and changes on their way, and up to 60 s \
+more it looks for orders in doubt, which the journal keeps. Then it closes its listener, and answers what is on its way, for 10 s \
+at least. Exit code 0: no order is in doubt or unresolved; 6: some are, and each is named, also one that an earlier process left; \
+130: a second signal ended it at once. A service manager has to wait for --drain and 71 s; systemd (Type=notify, \
+NotifyAccess=main, WatchdogSec=) is told so by itself.
 
 With a config file, SIGHUP to `proxy` and POST /-/reload on the operator's port read it and the files of the local tokens again. \
 allow-host, drain, log, read-only and read-token-file take effect at once. If anything is wrong, or another key has changed, \
@@ -118,7 +127,7 @@ pub(crate) struct Served {
     /// Let nothing pass but what reads and what cancels (DELETE), whatever the local token.
     #[arg(long)]
     read_only: bool,
-    /// How long requests on their way may take to be answered once a signal ends the proxy.
+    /// How long orders and changes on their way may take to be answered once a signal ends the proxy.
     #[arg(long, value_name = "SECONDS", default_value_t = DRAIN)]
     drain: u32,
 }
@@ -210,8 +219,10 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
     let operating =
         tokio::spawn(async move { operating.serve_admin(operators, async { drop(quieted.await) }).await });
     let (end, ended) = oneshot::channel::<()>();
-    // On the heap, so that it can be moved into its own end.
-    let mut serving = Box::pin(programs.serve(&proxy, async { drop(ended.await) }));
+    let trading = proxy.clone();
+    // Dropped, it closes all connections.
+    let mut serving = JoinSet::new();
+    serving.spawn(async move { programs.serve(&trading, async { drop(ended.await) }).await });
     supervisor.ready();
     let (told, account) = (supervisor.clone(), client.clone());
     // If a lock is never released, this call blocks, no sign of life is sent, and systemd restarts the proxy.
@@ -222,7 +233,7 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
         .await
     });
     let (served, program) = tokio::select! {
-        served = serving.as_mut() => (Some(served), None),
+        served = served(&mut serving) => (Some(served), None),
         code = over(child.as_mut(), &mut signals, reload.as_deref()) => (None, code),
     };
     proxy.stop();
@@ -230,20 +241,23 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
         Some(reload) => reload.drain(),
         None => Duration::from_secs(args.drain.into()),
     };
-    supervisor.stopping(patience + LAST_LOOK + LAST_WORD);
+    supervisor.stopping(patience + LAST_LOOK + LAST_ANSWERS + LAST_WORD);
     if program.is_none() {
-        print_note("steadfast: ending; no order leaves any more, and those on their way are answered");
+        print_note("steadfast: ending; no order leaves any more, those on their way are answered, and cancels pass");
     }
     let ended = async {
+        let until = Instant::now() + patience;
+        if timeout_at(until, proxy.drained()).await.is_err() {
+            print_note("steadfast: --drain is over, and orders have no answer yet");
+        }
+        let settled = settle(&client, upstream.journal.as_deref()).await;
+        // Until now a cancel got out.
+        let _ = end.send(());
         let served = match served {
             Some(served) => served,
-            None => {
-                let _ = end.send(());
-                drain(serving, patience).await
-            }
+            None => close(serving, until.max(Instant::now() + LAST_ANSWERS)).await,
         };
-        settle(&client, upstream.journal.as_deref()).await?;
-        served.map_err(Failed::error)
+        settled.and(served.map_err(Failed::error))
     };
     let result = tokio::select! {
         result = ended => result,
@@ -312,10 +326,19 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, Failed> {
         .map_err(|error| Failed::error(format!("cannot listen on {address}: {error}")))
 }
 
-/// Waits until open requests are answered, at most for `patience`, then closes their connections.
-async fn drain(serving: impl Future<Output = io::Result<()>>, patience: Duration) -> io::Result<()> {
-    timeout(patience, serving).await.unwrap_or_else(|_| {
-        print_note("steadfast: requests without an answer are left; --drain is over");
+/// Waits for the end of the listener for programs.
+async fn served(serving: &mut JoinSet<io::Result<()>>) -> io::Result<()> {
+    match serving.join_next().await {
+        Some(Ok(ended)) => ended,
+        Some(Err(panicked)) => Err(io::Error::other(panicked)),
+        None => Ok(()),
+    }
+}
+
+/// Waits until open requests are answered, then closes their connections.
+async fn close(mut serving: JoinSet<io::Result<()>>, until: Instant) -> io::Result<()> {
+    timeout_at(until, served(&mut serving)).await.unwrap_or_else(|_| {
+        print_note("steadfast: requests without an answer are left");
         Ok(())
     })
 }

@@ -30,7 +30,7 @@ use crate::{
 /// Begins the names of orders without a name of their caller's, in every process.
 const NAMES: &str = "sidecar-";
 /// The most requests at once that read, and the most of the others, cancels apart.
-pub(crate) const AT_ONCE: usize = 512;
+pub(crate) const AT_ONCE: u32 = 512;
 /// How long an order waits for the moment in which the answer to an equal one was heard or is lost.
 const DELIVERY_PATIENCE: Duration = Duration::from_secs(1);
 /// The longest answer to an order.
@@ -64,10 +64,15 @@ impl Forward {
         }
         let sources = Sources { client: client.clone(), orders: orders.clone(), running };
         let dashboard = Arc::new(Dashboard::new(&base, sources));
-        let [reads, others] = [AT_ONCE; 2].map(Semaphore::new);
+        let [reads, others] = [AT_ONCE as usize; 2].map(Semaphore::new);
         let masks = Masks::new(client.tokens().clone());
         let (began, away) = (Instant::now(), Mutex::default());
         Self { client, base, orders, dashboard, masks, reads, others, began, away }
+    }
+
+    /// Waits until no order or change is without an answer. None is taken meanwhile; cancels need no place.
+    pub(crate) async fn drained(&self) {
+        drop(self.others.acquire_many(AT_ONCE).await);
     }
 
     /// Passes a request on, and returns the answer for its caller, without the account's credentials.

@@ -29,7 +29,7 @@ impl Default for Limits {
     fn default() -> Self {
         // More than there are requests open at once: however many orders wait, another connection can make room for a
         // cancel.
-        Self { connections: 2 * AT_ONCE + 176, strangers: 200 }
+        Self { connections: 2 * AT_ONCE as usize + 176, strangers: 200 }
     }
 }
 

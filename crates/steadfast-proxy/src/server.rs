@@ -32,6 +32,8 @@ use crate::{
 const IDLE: Duration = Duration::from_secs(75);
 /// How long a body may take.
 const BODY_PATIENCE: Duration = Duration::from_secs(10);
+/// When an order that came at the end may be tried again: another process may be there by then.
+const SUCCESSOR: Duration = Duration::from_secs(5);
 
 /// A sidecar: the service's own paths on a local address, with the stack behind them.
 ///
@@ -108,10 +110,16 @@ impl Proxy {
         self.forward.orders.running()
     }
 
-    /// Takes no further order from now on, and lets none leave that waits in a queue. Those on their way are answered.
+    /// Takes no further order or change from now on, and lets none leave that waits in a queue. Those on their way are
+    /// answered. Cancels and reads pass as before, until [`serve`](Self::serve) ends.
     pub fn stop(&self) {
         self.running.send_replace(false);
         self.forward.client.halt();
+    }
+
+    /// Waits until every order and change on its way is answered. To be called after [`stop`](Self::stop).
+    pub async fn drained(&self) {
+        self.forward.drained().await;
     }
 
     /// True between the start and [`stop`](Self::stop).
@@ -310,12 +318,12 @@ impl Proxy {
             Own::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "http_request_denied",
-                "proxy is ending; nothing was sent",
+                "proxy is ending and takes no order; nothing was sent",
             )
-            .retry_after(Duration::from_secs(1))
+            .retry_after(SUCCESSOR)
             .into_response()
         };
-        if is_chunked || !self.is_running() {
+        if is_chunked {
             // Chunks are not counted on the way, so nothing is read behind them.
             answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }

@@ -63,6 +63,18 @@ impl RunningProxy {
         answer(self.send_order(lines).await).await
     }
 
+    async fn cancel(&self, id: &str) -> String {
+        let mut stream = TcpStream::connect(self.authority()).await.unwrap();
+        let request = format!(
+            "DELETE /v2/api/oms/cancel-order?orderId={id} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\
+             Connection: close\r\n\r\n",
+            self.authority(),
+            self.token()
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        answer(stream).await
+    }
+
     /// Sends an order whose equal is at the service until the proxy tells its id. None may be placed.
     async fn ask_until_found(&self, id: &str) {
         for asked in 0.. {
@@ -272,21 +284,86 @@ async fn sigterm_answers_the_orders_on_their_way() {
 }
 
 #[tokio::test]
-async fn sigterm_waits_for_no_answer_longer_than_drain_and_keeps_the_orders_trace() {
+async fn sigterm_looks_for_an_order_beyond_drain_and_keeps_its_trace() {
     let (sandbox, state) = behind_a_504().await;
     let mut command = of(&sandbox, state.path());
-    command.args(["--drain", "0"]);
+    command.args(["--drain", "0"]).stderr(Stdio::piped());
     let mut proxy = RunningProxy::start(command).await;
     let caller = proxy.send_order("Idempotency-Key: k1\r\n").await;
     let id = until_placed(sandbox.fact("admin_url")).await;
     signal(&proxy.child, "-TERM").await;
-    assert_eq!(answer(caller).await, "", "its connection closes");
-    // The last look finds it.
+    let told = answer(caller).await;
+    assert!(told.starts_with("HTTP/1.1 200") && told.contains(&id), "the last look finds it: {told}");
     assert!(proxy.child.wait().await.unwrap().success());
+    let mut said = String::new();
+    proxy.child.stderr.take().unwrap().read_to_string(&mut said).await.unwrap();
+    assert!(said.contains("steadfast: --drain is over"), "{said}");
     let proxy = RunningProxy::start(of(&sandbox, state.path())).await;
     let again = proxy.order("Idempotency-Key: k1\r\n").await;
     assert!(again.starts_with("HTTP/1.1 200") && again.contains(&id), "{again}");
     assert_eq!(placed(sandbox.fact("admin_url")).await, [id]);
+}
+
+/// Regression: a sidecar that waited for an order in doubt took no cancel, for two minutes at worst.
+#[tokio::test]
+async fn a_cancel_gets_out_while_a_sidecar_that_ends_looks_for_an_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("faults.toml");
+    let faults = "[[fault]]\nname = 'placement.504-not-applied'\nnth = 2\n";
+    std::fs::write(&script, faults).unwrap();
+    let sandbox = RunningSandbox::start(&["--script", script.to_str().unwrap()]).await;
+    let mut proxy = RunningProxy::start(of(&sandbox, folder.path())).await;
+    let admin = proxy.facts["admin_url"].as_str().unwrap().strip_prefix("http://").unwrap();
+    assert!(proxy.order("").await.starts_with("HTTP/1.1 200"));
+    let id = placed(sandbox.fact("admin_url")).await.remove(0);
+    let caller = proxy.send_order("x-new-order: 1\r\n").await;
+    let figures = || get(admin, "/metrics", proxy.token());
+    while !figures().await.contains("\nsteadfast_orders_in_doubt 1\n") {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    signal(&proxy.child, "-TERM").await;
+    while !get(admin, "/readyz", String::new()).await.starts_with("HTTP/1.1 503") {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let refused = proxy.order("x-new-order: 1\r\n").await;
+    let why = "proxy-status: steadfast; error=http_request_denied; details=\"proxy is ending and takes no order; nothing was sent\"";
+    assert!(refused.starts_with("HTTP/1.1 503") && refused.contains(why), "{refused}");
+    assert!(refused.contains("retry-after: 5\r\n"), "{refused}");
+    let list = get(proxy.authority(), "/v2/api/oms/orders", proxy.token()).await;
+    assert!(list.starts_with("HTTP/1.1 200") && list.contains(&id), "{list}");
+    let cancelled = proxy.cancel(&id).await;
+    assert!(cancelled.starts_with("HTTP/1.1 200"), "{cancelled}");
+    assert!(figures().await.contains("\nsteadfast_orders_in_doubt 1\n"), "the order is still looked for");
+    // It is settled 15 s after its answer, and then missing in two lists: it is not sent again.
+    let told = answer(caller).await;
+    assert!(told.starts_with("HTTP/1.1 504") && told.contains("retry-safe: false"), "{told}");
+    assert_eq!(proxy.child.wait().await.unwrap().code(), Some(6));
+    assert_eq!(placed(sandbox.fact("admin_url")).await, [id]);
+}
+
+/// An order without a name whose answer was read on a connection that stays open: whether it was heard is decided when
+/// that ends, behind the last look.
+#[tokio::test]
+async fn an_answer_that_was_read_before_the_end_counts_as_heard_for_the_next_process() {
+    let (sandbox, state) = (RunningSandbox::start(&[]).await, tempfile::tempdir().unwrap());
+    let mut proxy = RunningProxy::start(of(&sandbox, state.path())).await;
+    let mut caller = TcpStream::connect(proxy.authority()).await.unwrap();
+    let request = format!(
+        "POST /v2/api/oms/place-order HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Length: {}\r\n\r\n{FORM}",
+        proxy.authority(),
+        proxy.token(),
+        FORM.len()
+    );
+    caller.write_all(request.as_bytes()).await.unwrap();
+    let mut read = Vec::new();
+    while !read.ends_with(b"}}") {
+        read.push(caller.read_u8().await.unwrap());
+    }
+    signal(&proxy.child, "-TERM").await;
+    proxy.child.wait().await.unwrap();
+    let proxy = RunningProxy::start(of(&sandbox, state.path())).await;
+    let equal = proxy.order("").await;
+    assert!(equal.starts_with("HTTP/1.1 200"), "{equal}");
 }
 
 #[tokio::test]
@@ -482,7 +559,7 @@ async fn a_service_manager_is_told_of_start_and_end() {
             break told;
         }
     };
-    assert!(told.contains("STOPPING=1\n") && told.contains("EXTEND_TIMEOUT_USEC=64000000\n"), "{told}");
+    assert!(told.contains("STOPPING=1\n") && told.contains("EXTEND_TIMEOUT_USEC=74000000\n"), "{told}");
     assert!(proxy.child.wait().await.unwrap().success());
 }
 

@@ -28,7 +28,7 @@ async fn the_unit_starts_a_proxy_as_it_is_and_gives_it_time_to_end() {
         .lines()
         .find_map(|line| line.strip_prefix("drain = ")?.split(' ').next()?.parse().ok())
         .unwrap();
-    assert!(value("TimeoutStopSec").parse::<u64>().unwrap() > drain + 61);
+    assert!(value("TimeoutStopSec").parse::<u64>().unwrap() > drain + 71);
     // A start that needs a person does not begin again by itself.
     assert_eq!(value("RestartPreventExitStatus"), "2 3 4");
 }
