@@ -243,7 +243,9 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
     };
     supervisor.stopping(patience + LAST_LOOK + LAST_ANSWERS + LAST_WORD);
     if program.is_none() {
-        print_note("steadfast: ending; no order leaves any more, those on their way are answered, and cancels pass");
+        print_note(
+            "steadfast: ending; no order leaves any more, those on their way are answered, and cancels pass",
+        );
     }
     let ended = async {
         let until = Instant::now() + patience;

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use crate::{
     answer::AnswerBody,
     dashboard::{Access, DASHBOARD, DOOR, Page, cookie_name, protect, set_cookie},
+    forward::Forward,
     front::{Framing, Front, Head, Refusal, Scope, Visitor, bearer},
     ruling::Ruled,
     server::{Proxy, text},
@@ -124,7 +125,7 @@ fn path_of(target: &str) -> &str {
 
 /// Answers a call. A stream ends when `stop` changes.
 pub(crate) fn answer(proxy: &Proxy, task: Task, stop: &watch::Receiver<()>) -> Response<AnswerBody> {
-    let (client, dashboard) = (&proxy.forward.client, &proxy.forward.dashboard);
+    let Forward { client, dashboard, switch, .. } = &*proxy.forward;
     let mut answer = match task {
         Task::Live => text(StatusCode::OK, "ok\n"),
         Task::Started | Task::Ready if !proxy.is_running() => {
@@ -138,19 +139,15 @@ pub(crate) fn answer(proxy: &Proxy, task: Task, stop: &watch::Receiver<()>) -> R
         },
         Task::Metrics => text(StatusCode::OK, figures(proxy)),
         Task::Halt => {
-            client.halt();
+            switch.halt();
             text(StatusCode::OK, "halted\n")
         }
-        // Orders that waited when the proxy was told to end must not leave.
-        Task::Resume if !proxy.is_running() => text(StatusCode::SERVICE_UNAVAILABLE, "ending\n"),
-        Task::Resume => {
-            client.resume();
-            // It was told so just now.
-            if !proxy.is_running() {
-                client.halt();
-            }
-            text(StatusCode::OK, "trading\n")
-        }
+        Task::Resume => match switch.resume() {
+            Ok(()) => text(StatusCode::OK, "trading\n"),
+            // Orders that waited when the proxy was told to end must not leave.
+            Err(why) if !switch.is_running() => text(StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
+            Err(why) => text(StatusCode::CONFLICT, format!("{why}\n")),
+        },
         Task::Reload => match proxy.reload.as_ref().map(|reload| reload()) {
             Some(Ok(told)) => text(StatusCode::OK, told + "\n"),
             Some(Err(told)) => text(StatusCode::CONFLICT, told + "\n"),

@@ -13,7 +13,7 @@ use steadfast::{
     spec::{Endpoint, Form, OrderRequest, PlacedOrder},
 };
 use tokio::{
-    sync::{Semaphore, watch},
+    sync::Semaphore,
     time::{Instant, timeout_at},
 };
 
@@ -25,6 +25,7 @@ use crate::{
     mask::{Masked, Masks},
     orders::{Conflict, Entry, Orders, UNHEARD, found},
     screen::Talk,
+    switch::Switch,
 };
 
 /// Begins the names of orders without a name of their caller's, in every process.
@@ -42,6 +43,7 @@ pub(crate) struct Forward {
     pub(crate) base: BaseUrl,
     pub(crate) orders: Arc<Orders>,
     pub(crate) dashboard: Arc<Dashboard>,
+    pub(crate) switch: Switch,
     masks: Masks,
     /// Apart from the others, so that no poll keeps an order out.
     reads: Semaphore,
@@ -51,7 +53,7 @@ pub(crate) struct Forward {
 }
 
 impl Forward {
-    pub(crate) fn new(client: Client, base: BaseUrl, prefix: String, running: watch::Receiver<bool>) -> Self {
+    pub(crate) fn new(client: Client, base: BaseUrl, prefix: String) -> Self {
         let tracker = client.tracker().clone();
         let notes = tracker.clone();
         let prefix = format!("{NAMES}{prefix}");
@@ -62,12 +64,13 @@ impl Forward {
                 orders.stand(terms(&left.order), name, found(left.verdict));
             }
         }
-        let sources = Sources { client: client.clone(), orders: orders.clone(), running };
+        let switch = Switch::new(client.clone());
+        let sources = Sources { client: client.clone(), orders: orders.clone(), running: switch.running() };
         let dashboard = Arc::new(Dashboard::new(&base, sources));
         let [reads, others] = [AT_ONCE as usize; 2].map(Semaphore::new);
         let masks = Masks::new(client.tokens().clone());
         let (began, away) = (Instant::now(), Mutex::default());
-        Self { client, base, orders, dashboard, masks, reads, others, began, away }
+        Self { client, base, orders, dashboard, switch, masks, reads, others, began, away }
     }
 
     /// Waits until no order or change is without an answer. None is taken meanwhile; cancels need no place.
@@ -144,7 +147,7 @@ impl Forward {
                 clean(answer.headers_mut());
                 answer.map(|body| AnswerBody::Service(Masked::of(body)))
             }
-            Err(error) => of_error(&error, moves_money).into_response(),
+            Err(error) => of_error(&error, moves_money, &self.switch).into_response(),
         }
     }
 
@@ -207,7 +210,7 @@ impl Forward {
                 } else {
                     entry.placed_nothing();
                 }
-                return of_error(&error, true).into_response();
+                return of_error(&error, true, &self.switch).into_response();
             }
         };
         let (mut parts, body) = answer.into_parts();
@@ -387,7 +390,7 @@ fn is_doubtful(kind: ErrorKind) -> bool {
 }
 
 /// Returns the answer for a call without one of the service's.
-fn of_error(error: &Error, moves_money: bool) -> Own {
+fn of_error(error: &Error, moves_money: bool, switch: &Switch) -> Own {
     let why = one_line(causes(error));
     let why = why.as_str();
     if matches!(find_cause(error), Some(OrderWithheld::IntentMismatch)) {
@@ -405,7 +408,7 @@ fn of_error(error: &Error, moves_money: bool) -> Own {
         _ if moves_money && error.outcome().is_unknown() => Own::in_doubt(why),
         ErrorKind::InvalidRequest => Own::new(StatusCode::BAD_REQUEST, "http_request_error", why)
             .saying(steadfast::spec::msg::INPUT_VALIDATION),
-        ErrorKind::Halted => unavailable("orders are halted"),
+        ErrorKind::Halted => switch.refusal(),
         ErrorKind::Refused => unavailable(why).retry_after(wait.unwrap_or(Duration::from_secs(1))),
         ErrorKind::RateLimited => Own::new(StatusCode::TOO_MANY_REQUESTS, "http_request_denied", why)
             .retry_after(wait.unwrap_or(Duration::from_secs(1))),
@@ -507,7 +510,7 @@ mod tests {
         let client = Client::builder(base.clone(), Access::token("key", "token").unwrap()).build().unwrap();
         // No order leaves, and it is told so.
         client.halt();
-        let forward = Forward::new(client, base, "p".to_owned(), watch::channel(true).1);
+        let forward = Forward::new(client, base, "p".to_owned());
         let hosts = Hosts::of(["127.0.0.1:8080".parse().unwrap()]);
         let tokens = Tokens::new("trade-0123456789abcdef").unwrap();
         let front = Arc::new(Front::new(hosts, tokens, Routes::default()));

@@ -85,6 +85,7 @@ mod ruling;
 mod screen;
 mod server;
 mod strangers;
+mod switch;
 mod token_health;
 
 pub use crate::server::Proxy;

@@ -32,8 +32,6 @@ use crate::{
 const IDLE: Duration = Duration::from_secs(75);
 /// How long a body may take.
 const BODY_PATIENCE: Duration = Duration::from_secs(10);
-/// When an order that came at the end may be tried again: another process may be there by then.
-const SUCCESSOR: Duration = Duration::from_secs(5);
 
 /// A sidecar: the service's own paths on a local address, with the stack behind them.
 ///
@@ -48,7 +46,6 @@ pub struct Proxy {
     /// The document of `GET /openapi.json`.
     described: Bytes,
     passes_intent: bool,
-    pub(crate) running: Arc<watch::Sender<bool>>,
     pub(crate) limits: Limits,
     pub(crate) reload: Option<Reload>,
 }
@@ -68,14 +65,15 @@ impl Proxy {
             Ok(()) => u64::from_le_bytes(random),
             Err(_) => u64::from(std::process::id()),
         };
-        let (running, runs) = watch::channel(true);
+        let forward = Forward::new(client, base, format!("{prefix:016x}"));
+        let admission = admission.into();
+        forward.switch.read_only(admission.reads_only());
         Self {
-            forward: Arc::new(Forward::new(client, base, format!("{prefix:016x}"), runs)),
-            admission: Shared::new(admission.into()),
+            forward: Arc::new(forward),
+            admission: Shared::new(admission),
             routes: Arc::new(Routes::new(paths)),
             described: description::document(paths),
             passes_intent: false,
-            running: Arc::new(running),
             limits: Limits::default(),
             reload: None,
         }
@@ -83,8 +81,13 @@ impl Proxy {
 
     /// Changes whom all listeners admit, from the next request of each connection on. Returns true if the tokens are
     /// others than before; the dashboard's links and cookies end then, for they came by the old ones.
+    ///
+    /// If it [only reads](Admission::read_only), the client is halted as long as it does: orders that wait in a queue do
+    /// not leave either, and are told so.
     pub fn admit(&self, admission: Admission) -> bool {
+        let reads_only = admission.reads_only();
         let changed = self.admission.replace(admission);
+        self.forward.switch.read_only(reads_only);
         if changed {
             self.forward.dashboard.access.forget();
         }
@@ -113,8 +116,7 @@ impl Proxy {
     /// Takes no further order or change from now on, and lets none leave that waits in a queue. Those on their way are
     /// answered. Cancels and reads pass as before, until [`serve`](Self::serve) ends.
     pub fn stop(&self) {
-        self.running.send_replace(false);
-        self.forward.client.halt();
+        self.forward.switch.end();
     }
 
     /// Waits until every order and change on its way is answered. To be called after [`stop`](Self::stop).
@@ -125,7 +127,7 @@ impl Proxy {
     /// True between the start and [`stop`](Self::stop).
     #[must_use]
     pub fn is_running(&self) -> bool {
-        *self.running.borrow()
+        self.forward.switch.is_running()
     }
 
     /// Serves trading programs on `listener` until `shutdown` completes, and then what is open until it is answered.
@@ -315,13 +317,7 @@ impl Proxy {
         let mut answer = if self.is_running() || reads_or_cancels {
             self.forward.answer(admitted, body, talk).await
         } else {
-            Own::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "http_request_denied",
-                "proxy is ending and takes no order; nothing was sent",
-            )
-            .retry_after(SUCCESSOR)
-            .into_response()
+            self.forward.switch.refusal().into_response()
         };
         if is_chunked {
             // Chunks are not counted on the way, so nothing is read behind them.

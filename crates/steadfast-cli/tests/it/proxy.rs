@@ -326,7 +326,7 @@ async fn a_cancel_gets_out_while_a_sidecar_that_ends_looks_for_an_order() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let refused = proxy.order("x-new-order: 1\r\n").await;
-    let why = "proxy-status: steadfast; error=http_request_denied; details=\"proxy is ending and takes no order; nothing was sent\"";
+    let why = "proxy-status: steadfast; error=http_request_denied; details=\"proxy is ending and lets no order leave; nothing was sent\"";
     assert!(refused.starts_with("HTTP/1.1 503") && refused.contains(why), "{refused}");
     assert!(refused.contains("retry-after: 5\r\n"), "{refused}");
     let list = get(proxy.authority(), "/v2/api/oms/orders", proxy.token()).await;

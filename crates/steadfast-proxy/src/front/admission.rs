@@ -34,6 +34,10 @@ impl Admission {
     pub fn read_only(self) -> Self {
         Self { is_read_only: true, ..self }
     }
+
+    pub(crate) fn reads_only(&self) -> bool {
+        self.is_read_only
+    }
 }
 
 impl From<Tokens> for Admission {

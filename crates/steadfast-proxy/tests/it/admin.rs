@@ -150,6 +150,44 @@ async fn another_admission_holds_from_the_next_request_of_a_connection_on() {
     assert_eq!(world.ask(by_name.as_bytes()).await.status, 403, "its other name is gone");
 }
 
+/// Regression: orders that waited in a queue left after the sidecar was told to let only reads and cancels pass.
+#[tokio::test]
+async fn orders_that_wait_do_not_leave_once_the_sidecar_only_reads() {
+    let world = World::new(Sandbox::builder()).await;
+    let trader = [format!("Authorization: Bearer {TOKEN}")];
+    let mut callers = Vec::new();
+    for _ in 0..40 {
+        let mut caller = world.connect().await;
+        caller.send(&world.order(&["x-new-order: 1"])).await;
+        callers.push(caller);
+    }
+    while world.placed() == 0 || world.proxy.waiting_orders() < 20 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let tokens = Tokens::new(TOKEN).unwrap();
+    world.proxy.admit(Admission::new(tokens.clone()).read_only());
+    let (mut placed, mut kept_back) = (0, 0);
+    for mut caller in callers {
+        let answer = caller.answer().await.unwrap();
+        match answer.status {
+            200 => placed += 1,
+            503 => {
+                assert!(answer.head.contains("the proxy only reads; nothing was sent"), "{answer:?}");
+                kept_back += 1;
+            }
+            // It had not been looked at yet.
+            status => assert_eq!(status, 403, "{answer:?}"),
+        }
+    }
+    assert!(kept_back > 0, "a second has room for ten");
+    assert_eq!(world.placed(), placed);
+    let resume = call(&world, "POST /-/resume", &trader).await;
+    assert_eq!((resume.status, resume.body.contains("read-only")), (409, true), "{resume:?}");
+    assert!(world.client.is_halted());
+    world.proxy.admit(tokens.into());
+    assert_eq!(world.ask(&world.order(&["x-new-order: 1"])).await.status, 200);
+}
+
 #[tokio::test]
 async fn a_reload_is_for_those_who_trade_and_tells_why_nothing_changed() {
     let told = std::sync::Arc::new(parking_lot::Mutex::new(Ok("changed drain".to_owned())));
