@@ -10,6 +10,7 @@ use steadfast::{
     BaseUrl, Client, Decimal, Error, ErrorKind, Outcome,
     call::{Call, causes, find_cause, one_line},
     dedup::{OrderWithheld, Unresolved, Verdict},
+    ext::IntentId,
     spec::{Endpoint, Form, OrderRequest, PlacedOrder},
 };
 use tokio::{
@@ -26,6 +27,7 @@ use crate::{
     orders::{Conflict, Entry, Orders, UNHEARD, found},
     screen::Talk,
     switch::Switch,
+    token_health::TokenGuard,
 };
 
 /// Begins the names of orders without a name of their caller's, in every process.
@@ -50,6 +52,7 @@ pub(crate) struct Forward {
     others: Semaphore,
     began: Instant,
     away: Mutex<Away>,
+    token: TokenGuard,
 }
 
 impl Forward {
@@ -69,8 +72,8 @@ impl Forward {
         let dashboard = Arc::new(Dashboard::new(&base, sources));
         let [reads, others] = [AT_ONCE as usize; 2].map(Semaphore::new);
         let masks = Masks::new(client.tokens().clone());
-        let (began, away) = (Instant::now(), Mutex::default());
-        Self { client, base, orders, dashboard, switch, masks, reads, others, began, away }
+        let (began, away, token) = (Instant::now(), Mutex::default(), TokenGuard::default());
+        Self { client, base, orders, dashboard, switch, masks, reads, others, began, away, token }
     }
 
     /// Waits until no order or change is without an answer. None is taken meanwhile; cancels need no place.
@@ -130,6 +133,9 @@ impl Forward {
             Some(endpoint) => endpoint.moves_money(),
             None => admitted.method != Method::GET && !is_cancel,
         };
+        if moves_money && let Some(refusal) = self.token.refusal(&self.client).await {
+            return refusal.into_response();
+        }
         let call = self.dashboard.call(admitted.endpoint);
         let answer = self.client.forward(request).await;
         call.ends(&answer);
@@ -191,6 +197,12 @@ impl Forward {
             Ok(entry) => entry,
             Err(reason) => return conflict(reason).into_response(),
         };
+        if !self.is_known(&entry.name)
+            && let Some(refusal) = self.token.refusal(&self.client).await
+        {
+            entry.placed_nothing();
+            return refusal.into_response();
+        }
         Call::of_mut(request.extensions_mut()).set_intent(entry.name.clone());
         let watched = order.map(|order| self.dashboard.order(&entry.name, &order));
         let call = self.dashboard.call(admitted.endpoint);
@@ -255,6 +267,11 @@ impl Forward {
                 entered => return entered,
             }
         }
+    }
+
+    /// True if an order of this name was sent: its repetition is told of its end, and is not sent.
+    fn is_known(&self, name: &IntentId) -> bool {
+        self.client.tracker().verdict_of(name).is_some_and(|verdict| verdict != Verdict::NotPlaced)
     }
 
     /// Returns the order with this form that an earlier process left in doubt, with its id if it was found: as long as

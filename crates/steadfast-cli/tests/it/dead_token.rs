@@ -18,6 +18,7 @@ use crate::{
     files::{orders, said},
     login::post,
     own_gateway::{OwnGateway, documented, placed},
+    proxy::{RunningProxy, get, placed as placed_orders},
 };
 
 /// Regression: it searched for 125 s, and then said that the list cannot be used.
@@ -159,4 +160,29 @@ async fn c05_one_stray_401_to_an_order_ends_no_run_and_calls_for_no_login() {
     let (stdout, stderr) = said(&output);
     assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
     assert_eq!(gateway.orders().len(), 5, "the row that was turned away is sent again, and no other");
+}
+
+/// Regression: the sidecar sent each order with a token that the service refuses, and told it as in doubt.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_sidecar_with_a_dead_token_sends_no_order_until_a_login_elsewhere() {
+    let user = User::new().await;
+    assert!(user.totp(&["login"]).output().await.unwrap().status.success());
+    let mut command = user.command(&["proxy", "--port", "0", "--json"]);
+    command.env_remove("XDG_RUNTIME_DIR");
+    let proxy = RunningProxy::start(command).await;
+    let admin = proxy.facts["admin_url"].as_str().unwrap().strip_prefix("http://").unwrap();
+    let sandbox = user.sandbox.fact("admin_url").strip_prefix("http://").unwrap();
+    assert!(proxy.order("x-new-order: 1\r\n").await.starts_with("HTTP/1.1 200"));
+    post(sandbox, "/tokens/revoke", "application/json", "{}").await;
+    while get(admin, "/readyz", String::new()).await.starts_with("HTTP/1.1 200") {
+        get(proxy.authority(), "/v2/api/oms/orders", proxy.token()).await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    let refused = proxy.order("x-new-order: 1\r\n").await;
+    assert!(refused.starts_with("HTTP/1.1 503") && refused.contains("the order was not sent: "), "{refused}");
+    assert!(user.totp(&["login"]).output().await.unwrap().status.success());
+    let order = proxy.order("x-new-order: 1\r\n").await;
+    assert!(order.starts_with("HTTP/1.1 200"), "{order}");
+    assert_eq!(placed_orders(user.sandbox.fact("admin_url")).await.len(), 2);
 }

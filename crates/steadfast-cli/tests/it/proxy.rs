@@ -59,7 +59,7 @@ impl RunningProxy {
         stream
     }
 
-    async fn order(&self, lines: &str) -> String {
+    pub(crate) async fn order(&self, lines: &str) -> String {
         answer(self.send_order(lines).await).await
     }
 

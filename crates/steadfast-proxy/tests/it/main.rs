@@ -10,4 +10,5 @@ mod local;
 mod orders;
 mod passing;
 mod smuggling;
+mod token;
 mod world;
