@@ -63,7 +63,7 @@ const MAX_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 /// killed. [`Fate::Lost`](crate::call::Fate::Lost) says when that was; without it no order is sent again.
 ///
 /// This cannot be promised, and `ended` is `None`, where another program on our side ends the connection and has its
-/// own connection to the service: a [`proxy`](Self::proxy), but also a service mesh or a sidecar, **which no program
+/// own connection to the service: a [`proxy`](Self::proxy), but also a service mesh on this side, **which no program
 /// can see**. With one of those, set [`ResendPolicy::Never`](crate::dedup::ResendPolicy::Never).
 ///
 /// As a second safeguard the kernel gives up a connection whose other end acknowledges nothing for 30 s.
