@@ -54,8 +54,8 @@ pub enum JournalError {
     },
     /// The file at the journal's path, if any, is not the journal that was written there last.
     ///
-    /// Put that one back, and an empty file in the place of the lock. Without the journal its orders are unknown, and may
-    /// be sent again under their names.
+    /// Put that one back. If it is refused all the same, because an older version noticed that it was moved, put an empty
+    /// file in the place of the lock. Without the journal its orders are unknown, and may be sent again under their names.
     Lost {
         /// The journal.
         path: PathBuf,
@@ -134,8 +134,8 @@ impl fmt::Display for JournalError {
                 let (path, lock) = (path.display(), lock.display());
                 write!(
                     f,
-                    "journal {path} is not the one that was written last: put that back, and an empty file in the place \
-                     of {lock}"
+                    "journal {path} is not the one that was written last: put that back; if it is refused there, too, put an \
+                     empty file in the place of {lock}"
                 )
             }
             Self::Linked { path } => {

@@ -203,10 +203,15 @@ impl<D: Disk> Log<D> {
 
     /// Notes what has just been synced. The note survives a killed process; a loss of power may undo it.
     fn note_reach(&mut self) -> Result<(), JournalError> {
-        self.reached = Reach { records: self.durable, size: self.size, ..self.reached };
+        self.reached = self.reach();
         let note = Mark::written(self.head.salt, self.reached, None).encode();
         let noted = self.disk.set_note(&mut self.lock, &note, false);
         noted.map_err(JournalError::io("write", beside(&self.path, ".lock")))
+    }
+
+    /// How far the file is synced.
+    fn reach(&self) -> Reach {
+        Reach { records: self.durable, size: self.size, ..self.reached }
     }
 
     /// Fails, permanently, unless the file and its lock are still at their paths.
@@ -224,8 +229,9 @@ impl<D: Disk> Log<D> {
             return Ok(());
         }
         if !in_place {
-            // For the next process: this one has sent orders that are not in the file there.
-            let note = Mark::Displaced(self.head.salt).encode();
+            // For the next process: this one has sent orders that are not in the file there. It goes on with this file once
+            // that is back.
+            let note = Mark::Displaced { salt: self.head.salt, file: Some(self.reach()) }.encode();
             if let Err(error) = self.disk.set_note(&mut self.lock, &note, true) {
                 tracing::error!(%error, "lock cannot say that its journal was displaced");
             }

@@ -22,7 +22,11 @@ pub(super) enum Mark {
         files: [Option<Reach>; 2],
     },
     /// The process that wrote it noticed that it was moved, removed or replaced.
-    Displaced(Salt),
+    Displaced {
+        salt: Salt,
+        /// How far it had written the file by then; none in notes of an older version.
+        file: Option<Reach>,
+    },
 }
 
 /// How far one file of a journal was certainly written. It may have gone on since.
@@ -58,7 +62,7 @@ impl Mark {
         let (salt, displaced, files) = match self {
             Self::None | Self::Unreadable => return Vec::new(),
             Self::Written { salt, files } => (salt, 0, files),
-            Self::Displaced(salt) => (salt, 1, [None; 2]),
+            Self::Displaced { salt, file } => (salt, 1, [file, None]),
         };
         let mut note = Vec::with_capacity(LEN);
         note.extend_from_slice(&MAGIC);
@@ -96,7 +100,7 @@ impl Mark {
         };
         match (hash(rest).to_le_bytes() == *sum, displaced) {
             (true, 0) => Self::Written { salt: *salt, files },
-            (true, 1) => Self::Displaced(*salt),
+            (true, 1) => Self::Displaced { salt: *salt, file: files[0] },
             _ => Self::Unreadable,
         }
     }
@@ -105,7 +109,13 @@ impl Mark {
     pub(super) fn judge(self, found: Option<Head>) -> Judged {
         match (self, found) {
             (Self::None, _) | (Self::Unreadable, Some(_)) => Judged::Believed(None),
-            (Self::Displaced(_), _) | (Self::Unreadable | Self::Written { .. }, None) => Judged::Lost,
+            // Put back as its last writer left it: that one has told nobody of anything that it lacks.
+            (Self::Displaced { salt, file: Some(file) }, Some(head))
+                if (salt, file.nonce) == (head.salt, head.nonce) =>
+            {
+                Judged::Believed(Some(file))
+            }
+            (Self::Displaced { .. }, _) | (Self::Unreadable | Self::Written { .. }, None) => Judged::Lost,
             (Self::Written { salt, .. }, Some(head)) if salt != head.salt => Judged::Lost,
             (Self::Written { files, .. }, Some(head)) => {
                 let mut files = files.into_iter().flatten();
@@ -139,7 +149,8 @@ mod tests {
     #[test]
     fn a_note_says_what_was_written_and_a_damaged_one_says_so() {
         let whole = Mark::written(SALT, FILE, Some(SUCCESSOR));
-        for mark in [Mark::None, Mark::written(SALT, FILE, None), whole, Mark::Displaced(SALT)] {
+        let displaced = [None, Some(FILE)].map(|file| Mark::Displaced { salt: SALT, file });
+        for mark in [Mark::None, Mark::written(SALT, FILE, None), whole, displaced[0], displaced[1]] {
             assert_eq!(Mark::decode(&mark.encode()), mark);
         }
         assert_eq!(Mark::decode(&older()), Mark::Written { salt: SALT, files: [None; 2] });
@@ -173,7 +184,11 @@ mod tests {
                 Mark::written(SALT, FILE, Some(SUCCESSOR)),
                 [Believed(Some(FILE)), Believed(Some(SUCCESSOR)), Outdated(FILE), Lost, Lost],
             ),
-            (Mark::Displaced(SALT), [Lost; 5]),
+            (Mark::Displaced { salt: SALT, file: None }, [Lost; 5]),
+            (
+                Mark::Displaced { salt: SALT, file: Some(FILE) },
+                [Believed(Some(FILE)), Lost, Lost, Lost, Lost],
+            ),
         ] {
             assert_eq!(found.map(|found| mark.judge(found)), judged, "{mark:?}");
         }
