@@ -31,13 +31,12 @@ Data goes to standard output, everything else to standard error. `--json` prints
 
 ## Credentials
 
-Each variable may be given by itself, as `NAME_FILE`, a file that holds the value, or as `NAME_COMMAND`, a command that prints it;
-also in systemd's credentials or in [a config file](sidecar.md#a-config-file). At a terminal, what is missing is asked for. No
-option takes a secret.
+`STEADFAST_BASE_URL`, or `--base-url`, is the service's address, which ends in `/v2`. Each of the following may be given by
+itself, as `NAME_FILE`, a file that holds the value, or as `NAME_COMMAND`, a command that prints it; also in systemd's credentials
+or in [a config file](sidecar.md#a-config-file). At a terminal, what is missing is asked for. No option takes a secret.
 
 | variable | needed for |
 |---|---|
-| `STEADFAST_BASE_URL` | the service's address, which ends in `/v2`; or `--base-url` |
 | `STEADFAST_API_KEY` | all that an account does |
 | `STEADFAST_CLIENT_ID`, `STEADFAST_PASSWORD`, `STEADFAST_TOTP_SECRET` | logins with an authenticator's secret: the command logs in by itself |
 | `STEADFAST_CLIENT_SECRET`, `STEADFAST_REDIRECT_URI` | logins in a browser (`steadfast login`) |
