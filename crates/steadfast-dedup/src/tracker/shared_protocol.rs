@@ -325,19 +325,18 @@ impl State {
 
     /// Wakes the poller if its plan has changed; true if it must be started.
     fn rouse(&mut self, woken: &mut Vec<Waker>) -> bool {
-        let next = self.next_wake();
         match self.poller {
             // ## Absent => Awake
             //
             // Under the lock, so that it is started once.
-            PollerState::Absent if next.is_some() && self.can_poll => {
+            PollerState::Absent if self.can_poll && self.next_wake().is_some() => {
                 self.poller = PollerState::Awake;
                 return true;
             }
             // ## Asleep => Awake
             //
             // Not only when it must wake earlier: it ends when nothing is due any more.
-            PollerState::Asleep(until) if next != Some(until) => {
+            PollerState::Asleep(until) if self.next_wake() != Some(until) => {
                 self.poller = PollerState::Awake;
                 self.waiters.take(About::Plan, woken);
             }
