@@ -163,6 +163,8 @@ impl Intent {
 
     /// Adds an attempt whose body is not polled yet.
     pub(crate) fn begin(&mut self, begun: LogicalTime, session: Session) {
+        // Nearly every order has one, and all of a day are kept.
+        self.attempts.reserve_exact(1);
         self.attempts.push(Attempt::new(begun, session));
     }
 
