@@ -36,7 +36,8 @@ pub(crate) struct Intent {
     token_refused: bool,
     /// Whether a resend was rejected. Then the earlier sends are searched for once more and never sent again.
     reopened: bool,
-    doubt: Option<Doubt>,
+    /// Boxed: few orders are ever in doubt, and all of a day are kept.
+    doubt: Option<Box<Doubt>>,
     /// It was reported that the lists behind its resend may have lacked its order.
     suspected: bool,
     /// Orders of it that appeared late, besides the one that its caller was told of.
@@ -152,7 +153,7 @@ impl Intent {
     }
 
     pub(crate) fn doubt(&self) -> Option<&Doubt> {
-        self.doubt.as_ref()
+        self.doubt.as_deref()
     }
 
     /// Returns how many orders of it appeared late.
@@ -317,7 +318,7 @@ impl Intent {
     /// Searches for its order.
     pub(crate) fn search(&mut self, doubt: Doubt) {
         self.phase = Phase::Doubt;
-        self.doubt = Some(doubt);
+        self.doubt = Some(Box::new(doubt));
     }
 
     /// Allows another send after an absence.

@@ -165,6 +165,8 @@ impl Entry {
             Some(listed) if listed.last == seen => return,
             Some(listed) => listed.last = seen,
             None => {
+                // Nearly all are listed in one, and all of a day are kept.
+                self.listed.reserve_exact(1);
                 self.listed.push(Listed { session, first: seen, last: seen });
                 its.count_first();
             }
