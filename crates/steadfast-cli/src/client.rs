@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use steadfast::{
     Access, BaseUrl, Client, InvalidClient, Paths,
     call::Routes,
-    dedup::{OrderTracker, ResendPolicy, Settings, journal::FileJournal},
+    dedup::{OrderTracker, journal::FileJournal},
     limit::{self, ColdStart, InvalidLimiter, ZoneLimiter},
 };
 
@@ -16,6 +16,7 @@ use crate::{
     limits::Limits,
     reach::reach,
     readable::hide_tokens_of,
+    resends::Resends,
     sends::{NotingJournal, Sends},
 };
 
@@ -25,7 +26,7 @@ use crate::{
 pub(crate) async fn open(
     whose: Whose,
     journal: Option<PathBuf>,
-    resends: ResendPolicy,
+    resends: Resends,
     sends: &Sends,
 ) -> Result<Client, Failed> {
     let account = Account::read(whose).await?;
@@ -44,12 +45,12 @@ pub(crate) fn create(
     access: Access,
     journal: Option<PathBuf>,
     limits: Option<ZoneLimiter>,
-    resends: ResendPolicy,
+    resends: Resends,
     sends: &Sends,
 ) -> Result<Client, Failed> {
     let account = limit::Account::new(base.to_string());
     // A run's record is of one trading day, and the next run goes by the machine's clock.
-    let safety = Settings::default().refuse_disputed_day(true).resend(resends);
+    let safety = resends.settings().refuse_disputed_day(true);
     let builder = Client::builder(base, access)
         .paths(Paths::public())
         // The proxy passes on requests of others; no other verb has one to an unknown path.

@@ -30,6 +30,7 @@ mod question;
 mod reach;
 mod readable;
 mod replay;
+mod resends;
 mod sandbox;
 mod secret;
 mod sends;

@@ -4,17 +4,14 @@ mod next_step;
 mod row;
 mod rule;
 mod sidecar;
+mod verify;
 
 use std::{
     io,
     path::{Path, PathBuf},
 };
 
-use steadfast::{
-    Client, Error, Operation,
-    dedup::{Recover, RecoveredOrder, ResendPolicy, Settings, journal::FileJournal},
-};
-use tokio::sync::broadcast::error::TryRecvError;
+use steadfast::dedup::{RecoveredOrder, Settings, journal::FileJournal};
 
 pub(crate) use self::sidecar::Note;
 use self::{
@@ -22,14 +19,11 @@ use self::{
     row::{NOT_EXECUTED, Row, show},
 };
 use crate::{
-    account::{self, keep_refusal},
-    client,
-    dead_token::refuse_dead_token,
-    events::{Contradicted, Heard, Kept, Seen, Told, ToldBefore},
+    account,
+    events::{Kept, Seen},
     exit::{Failed, print_note},
     journal::{clearing, way_out, with_advice},
     placement::means_rejected,
-    sends::Sends,
     stdout,
 };
 
@@ -46,8 +40,8 @@ enum Verb {
     /// List the events that a run has written down beside a journal; --clear says that they have been looked at.
     Events(Events),
     /// Look for them in the service's order list; nothing is ever sent again.
-    #[command(after_help = account::SECRETS)]
-    Verify(Verify),
+    #[command(after_help = format!("{}\n\n{}", verify::INTERRUPTED, account::SECRETS))]
+    Verify(verify::Verify),
     /// Say what became of one of them, after a look at the service's order list; nothing is asked of the service.
     Rule(rule::Rule),
 }
@@ -72,19 +66,11 @@ struct Events {
     clear: bool,
 }
 
-#[derive(clap::Args)]
-struct Verify {
-    #[command(flatten)]
-    account: account::Whose,
-    #[command(flatten)]
-    journal: Unresolved,
-}
-
 pub(crate) async fn run(args: Args) -> Result<(), Failed> {
     match args.verb {
         Verb::Unresolved(args) => list(&args),
         Verb::Events(args) => events(&args),
-        Verb::Verify(args) => verify(args).await,
+        Verb::Verify(args) => verify::run(args).await,
         Verb::Rule(args) => rule::run(args).await,
     }
 }
@@ -96,7 +82,7 @@ fn list(args: &Unresolved) -> Result<(), Failed> {
     };
     let kept = Kept::beside(&args.journal);
     let steps = NextSteps::of(&args.journal, Settings::default().today());
-    let listed = print(&doubtful, &standing(&kept)?, &steps, &args.journal, args.json);
+    let listed = print(&doubtful, &standing(&kept)?, &steps, &args.journal, args.json, Search::Ended);
     // Readable orders are listed even if the journal may be incomplete.
     whole.and(listed)
 }
@@ -181,74 +167,11 @@ fn standing(kept: &Kept) -> Result<Vec<Seen>, Failed> {
     kept.read().map_err(|error| Failed::usage(format_args!("{}: {error}", kept.path().display())))
 }
 
-async fn verify(args: Verify) -> Result<(), Failed> {
-    let Unresolved { journal, json } = args.journal;
-    if !journal.exists() {
-        return Err(Failed::usage(format_args!("{}: no such file", journal.display())));
-    }
-    let client =
-        client::open(args.account, Some(journal.clone()), ResendPolicy::Never, &Sends::default()).await?;
-    let steps = NextSteps::of(&journal, Settings::default().today()).after_a_look();
-    let recovered = client.recovered().map_err(Failed::error)?;
-    let count = recovered.iter().filter(|order| steps.may_be_listed(order)).count();
-    if count > 0 {
-        // Not yet resolved, so there is no result to show.
-        print_note(format_args!(
-            "looking for orders in doubt: {count}; this may take {} s, and a last look about 20 s more",
-            Settings::default().verification_bound().as_secs()
-        ));
-    }
-    if count < recovered.len() {
-        print_note(format_args!(
-            "orders of an earlier day, which are not looked for, because the order list holds the orders of today only: {}",
-            recovered.len() - count
-        ));
-    }
-    let answered = steps.answered_today(&recovered);
-    if answered > 0 {
-        print_note(format_args!(
-            "orders that were answered today: {answered}; the order list is read for them, and one that it does not show is looked \
-             for, which may take two minutes"
-        ));
-    }
-    let mut events = client.tracker().events();
-    if count + answered > 0 {
-        let not_done = format!("orders in doubt, which were not looked for: {count}");
-        refuse_dead_token(&client, &not_done, "`steadfast orders verify`").await?;
-        look(&client).await.map_err(Failed::unavailable)?;
-    }
-    client.shutdown().await;
-    // An answer that the last look has contradicted is in doubt, too.
-    let orders = client.recovered().map_err(Failed::error)?;
-    keep_refusal(client.tokens()).await;
-    let (kept, mut contradicted) = (Kept::beside(&journal), Contradicted::default());
-    let mut told_before = ToldBefore::beside(&journal);
-    loop {
-        let told = match events.try_recv() {
-            Ok(event) => contradicted.tell(&event, |_| false),
-            Err(TryRecvError::Lagged(missed)) => Told::missed(missed),
-            Err(TryRecvError::Empty | TryRecvError::Closed) => break,
-        };
-        match told {
-            Told::Stands(seen) if told_before.hear(&seen) == Heard::Cleared => {
-                print_note(format_args!("looked at before, and cleared: {}", seen.sentence()));
-            }
-            Told::Stands(seen) => kept
-                .keep(&seen)
-                .map_err(|error| Failed::error(format_args!("{}: {error}", kept.path().display())))?,
-            Told::Note(note) => print_note(note),
-            Told::Elsewhere => {}
-        }
-    }
-    print(&orders, &standing(&kept)?, &steps, &journal, json)
-}
-
-/// Looks for the orders in doubt, if there are any. [`Client::recover`] alone would do nothing without one, and a last
-/// look reads no list then.
-async fn look(client: &Client) -> Result<(), Error> {
-    let mut request = client.request(&Operation::orders())?;
-    request.extensions_mut().insert(Recover);
-    client.raw(request).await.map(drop)
+/// Whether a search for orders in doubt, if there was one, has ended by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Search {
+    Ended,
+    Interrupted,
 }
 
 fn print(
@@ -257,6 +180,7 @@ fn print(
     steps: &NextSteps<'_>,
     journal: &Path,
     json: bool,
+    how: Search,
 ) -> Result<(), Failed> {
     let doubts = orders.iter().map(|order| Row { next: steps.for_order(order), ..Row::of(order) });
     let rows: Vec<Row<'_>> = doubts.chain(events.iter().map(Row::of_event)).collect();
@@ -276,6 +200,7 @@ fn print(
         events.len()
     ));
     match unknown + events.len() {
+        0 if how == Search::Interrupted => Err(Failed::interrupted("")),
         0 if rejected == 0 => Ok(()),
         0 => Err(Failed::already_said()),
         _ => Err(Failed::outcome_unknown()),

@@ -48,6 +48,7 @@ use crate::{
     events::Kept,
     exit::{Failed, print_note},
     orders::{self, Note},
+    resends::Resends,
     signal::Signals,
 };
 
@@ -64,9 +65,9 @@ const ENDING: &str = "\
 SIGTERM, Ctrl-C and, without a config file, SIGHUP end the proxy: no order leaves any more, and new ones are answered with 503. \
 Cancels and reads pass until the end. For --drain seconds the proxy waits for the orders and changes on their way, and up to 60 s \
 more it looks for orders in doubt, which the journal keeps. Then it closes its listener, and answers what is on its way, for 10 s \
-at least. Exit code 0: no order is in doubt or unresolved; 6: some are, and each is named, also one that an earlier process left; \
-130: a second signal ended it at once. A service manager has to wait for --drain and 71 s; systemd (Type=notify, \
-NotifyAccess=main, WatchdogSec=) is told so by itself.
+at least. Exit code 0: no order is in doubt or unresolved, and no event wants a look; 6: some are, and each is named, also one \
+that an earlier process left, or an event stands that `steadfast orders events` lists; 130: a second signal ended it at once. A \
+service manager has to wait for --drain and 71 s; systemd (Type=notify, NotifyAccess=main, WatchdogSec=) is told so by itself.
 
 With a config file, SIGHUP to `proxy` and POST /-/reload on the operator's port read it and the files of the local tokens again. \
 allow-host, drain, log, read-only and read-token-file take effect at once. If anything is wrong, or another key has changed, \
@@ -127,6 +128,8 @@ pub(crate) struct Served {
     /// Let nothing pass but what reads and what cancels (DELETE), whatever the local token.
     #[arg(long)]
     read_only: bool,
+    #[command(flatten)]
+    resends: Resends,
     /// How long orders and changes on their way may take to be answered once a signal ends the proxy.
     #[arg(long, value_name = "SECONDS", default_value_t = DRAIN)]
     drain: u32,
@@ -158,7 +161,7 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
     };
     let operators = bind(SocketAddr::new(LOCAL, args.admin_port)).await?;
     let target = if args.sandbox { None } else { args.base_url };
-    let upstream = Upstream::open(target, args.store, args.journal, args.token_file).await?;
+    let upstream = Upstream::open(target, args.store, args.journal, args.token_file, args.resends).await?;
     let options = Changeable {
         token: upstream.token.clone(),
         token_file: upstream.token_file.clone(),
@@ -269,12 +272,15 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
     // A viewer that does not read must not keep the process.
     let _ = timeout(LAST_WORD, operating).await;
     let _ = enough.send(());
-    // It only ends early if it panics.
-    let _ = telling.await;
+    // It only ends early if it panics, and then an event may not have been told.
+    let told = telling.await.unwrap_or(1);
     watched.abort();
+    let events = news::standing(upstream.journal.as_deref(), told);
+    result?;
     match program {
-        Some(code) if code != 0 => result.and_then(|()| Err(Failed::as_program(code))),
-        _ => result,
+        Some(code) if code != 0 => Err(Failed::as_program(code)),
+        _ if events > 0 => Err(Failed::outcome_unknown()),
+        _ => Ok(()),
     }
 }
 

@@ -42,7 +42,7 @@ impl Key {
 pub(super) const TABLES: [&str; 4] = ["login", "orders", "proxy", "replay"];
 
 /// The options that a file may hold. What a run is asked to do, such as `--yes`, is said on its command line alone.
-const OPTIONS: [(&str, &str, Kind); 18] = [
+const OPTIONS: [(&str, &str, Kind); 21] = [
     ("", "base-url", Kind::Text),
     ("", "store", Kind::Text),
     ("", "log", Kind::Text),
@@ -58,9 +58,12 @@ const OPTIONS: [(&str, &str, Kind); 18] = [
     ("proxy", "unsafe-listen", Kind::Text),
     ("proxy", "allow-host", Kind::Texts),
     ("proxy", "read-only", Kind::Switch),
+    ("proxy", "never-resend", Kind::Switch),
+    ("proxy", "refusal-lag", Kind::Number),
     ("proxy", "drain", Kind::Number),
     ("replay", "in-order", Kind::Switch),
     ("replay", "never-resend", Kind::Switch),
+    ("replay", "refusal-lag", Kind::Number),
 ];
 
 /// What `STEADFAST_` variables hold, by the names of the keys. The first two are no secrets.

@@ -11,19 +11,20 @@ use tokio::sync::{
 use crate::{
     events::{Contradicted, Heard, Kept, Seen, Told, ToldBefore},
     exit::print_note,
+    journal::clearing,
     readable::identifier,
 };
 
 /// Prints the news about orders, and writes down beside `journal` what a person has to look at, until `enough` and no
-/// news is left.
+/// news is left. Returns how many events a person has to look at.
 pub(super) async fn tell(
     mut events: Receiver<OrderEvent>,
     journal: Option<&Path>,
     mut enough: oneshot::Receiver<()>,
-) {
+) -> usize {
     let kept = journal.map(Kept::beside);
     let mut told_before = journal.map(ToldBefore::beside).unwrap_or_default();
-    let (mut contradicted, mut unwritten) = (Contradicted::default(), Vec::new());
+    let (mut contradicted, mut unwritten, mut standing) = (Contradicted::default(), Vec::new(), 0);
     loop {
         let event = tokio::select! {
             biased;
@@ -42,6 +43,7 @@ pub(super) async fn tell(
             Told::Stands(seen) => match told_before.hear(&seen) {
                 Heard::New => {
                     print_note(seen.sentence());
+                    standing += 1;
                     unwritten.push(seen);
                     write_down(kept.as_ref(), &mut unwritten);
                 }
@@ -55,6 +57,25 @@ pub(super) async fn tell(
         }
     }
     write_down(kept.as_ref(), &mut unwritten);
+    standing
+}
+
+/// Returns how many events a person has to look at: those beside `journal`, also of earlier processes, and at least as many as
+/// this one has `told`. Says how to clear them.
+pub(super) fn standing(journal: Option<&Path>, told: usize) -> usize {
+    let Some(journal) = journal else { return told };
+    let kept = Kept::beside(journal);
+    let count = match kept.read() {
+        Ok(events) => events.len().max(told),
+        Err(error) => {
+            print_note(format_args!("steadfast: {}: {error}", kept.path().display()));
+            told.max(1)
+        }
+    };
+    if count > 0 {
+        print_note(format_args!("events {count}: {}", clearing(journal)));
+    }
+    count
 }
 
 /// Writes down these events. Those that cannot be written are tried again with the next event, and at the end.
@@ -104,7 +125,7 @@ mod tests {
     }
 
     /// Tells of an order more than was acknowledged, for each of these, as one process does.
-    async fn process(journal: &Path, order_ids: &[&str]) {
+    async fn process(journal: &Path, order_ids: &[&str]) -> usize {
         let (events, news) = broadcast::channel(8);
         for order_id in order_ids {
             let order_id = (*order_id).to_owned();
@@ -112,7 +133,7 @@ mod tests {
         }
         let (enough, last) = oneshot::channel();
         enough.send(()).unwrap();
-        tell(news, Some(journal), last).await;
+        tell(news, Some(journal), last).await
     }
 
     fn kept(journal: &Path) -> Vec<Option<String>> {
@@ -123,7 +144,7 @@ mod tests {
     async fn the_last_news_is_written_down_before_the_end() {
         let folder = tempfile::tempdir().unwrap();
         let journal = folder.path().join("orders.journal");
-        process(&journal, &["1", "2", "1"]).await;
+        assert_eq!(process(&journal, &["1", "2", "1"]).await, 2, "one is told twice");
         assert_eq!(kept(&journal), [Some("1".to_owned()), Some("2".to_owned())]);
     }
 
@@ -134,7 +155,7 @@ mod tests {
         let journal = folder.path().join("orders.journal");
         process(&journal, &["1"]).await;
         Kept::beside(&journal).clear(&journal).unwrap();
-        process(&journal, &["1", "2"]).await;
+        assert_eq!(process(&journal, &["1", "2"]).await, 1, "one is cleared");
         assert_eq!(kept(&journal), [Some("2".to_owned())]);
     }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use secrecy::{ExposeSecret, SecretString};
-use steadfast::{Access, BaseUrl, Client, dedup::ResendPolicy};
+use steadfast::{Access, BaseUrl, Client};
 use steadfast_call::file::open_own;
 use steadfast_sandbox::Sandbox;
 use tokio::net::TcpListener;
@@ -21,6 +21,7 @@ use crate::{
     limits::Limits,
     reach::reach,
     readable::hide_tokens_of,
+    resends::Resends,
     sends::Sends,
 };
 
@@ -44,14 +45,19 @@ impl Upstream {
         store: Option<PathBuf>,
         journal: Option<PathBuf>,
         token_file: Option<PathBuf>,
+        resends: Resends,
     ) -> Result<Self, Failed> {
         match base {
-            Some(base) => Self::service(Whose { base_url: base, store }, journal, token_file).await,
-            None => Self::sandbox(journal, token_file).await,
+            Some(base) => Self::service(Whose { base_url: base, store }, journal, token_file, resends).await,
+            None => Self::sandbox(journal, token_file, resends).await,
         }
     }
 
-    async fn sandbox(journal: Option<PathBuf>, token_file: Option<PathBuf>) -> Result<Self, Failed> {
+    async fn sandbox(
+        journal: Option<PathBuf>,
+        token_file: Option<PathBuf>,
+        resends: Resends,
+    ) -> Result<Self, Failed> {
         let arena = Arena::serve(Sandbox::builder().build().map_err(Failed::error)?).await?;
         let own = arena.credentials.clone();
         let access = Access::token(own.api_key, own.access_token).map_err(Failed::error)?;
@@ -60,7 +66,7 @@ impl Upstream {
             Some(path) => token_in(path)?,
             None => random_token()?,
         };
-        let client = client::create(base.clone(), access, journal.clone(), None, RESENDS, &Sends::default())?;
+        let client = client::create(base.clone(), access, journal.clone(), None, resends, &Sends::default())?;
         let account = "sandbox".to_owned();
         Ok(Self { client, base, account, token, token_file, journal, arena: Some(arena), _lock: None })
     }
@@ -69,6 +75,7 @@ impl Upstream {
         whose: Whose,
         journal: Option<PathBuf>,
         token_file: Option<PathBuf>,
+        resends: Resends,
     ) -> Result<Self, Failed> {
         let account = Account::read(whose).await?;
         let lock = Lock::of(&account)?;
@@ -83,7 +90,7 @@ impl Upstream {
         let limits = Limits::of(&account).begin();
         let base = account.base.clone();
         let client =
-            client::create(base.clone(), access, Some(journal.clone()), limits, RESENDS, &Sends::default())?;
+            client::create(base.clone(), access, Some(journal.clone()), limits, resends, &Sends::default())?;
         hide_tokens_of(client.tokens());
         reach(&base).await?;
         let (account, token_file, journal) = (account.identity().label(), Some(token_file), Some(journal));
@@ -100,9 +107,6 @@ impl Upstream {
         Ok(Some(address))
     }
 }
-
-/// An absent order is sent again while its caller waits, as by the library.
-const RESENDS: ResendPolicy = ResendPolicy::AtMost(1);
 
 pub(super) fn make_folder_of(path: &Path) -> Result<(), Failed> {
     let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };

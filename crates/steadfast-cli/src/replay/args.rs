@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use steadfast::BaseUrl;
 
-use crate::account;
+use crate::{account, resends::Resends};
 
 #[derive(clap::Args)]
 #[command(after_help = account::SECRETS)]
@@ -19,7 +19,7 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(super) sandbox: bool,
     /// Read the file, name what is wrong with it, and place nothing anywhere.
-    #[arg(long, conflicts_with_all = ["yes", "out", "journal", "resend_absent", "in_order"])]
+    #[arg(long, conflicts_with_all = ["yes", "out", "journal", "resend_absent", "never_resend", "refusal_lag", "in_order"])]
     pub(super) check: bool,
     /// Place real orders without a question. Without any terminal, as in a cron job, --base-url asks none either.
     #[arg(long, short)]
@@ -40,12 +40,10 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(super) json: bool,
     /// Place orders of earlier runs once more that were looked for and are not there, at the risk that they are only late.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "never_resend")]
     pub(super) resend_absent: bool,
-    /// Send no order a second time within this run either. Without it one is sent again that no list shows 15 s after it
-    /// could last arrive; it exists twice if the service lists it later than that.
-    #[arg(long, conflicts_with_all = ["check", "resend_absent"])]
-    pub(super) never_resend: bool,
+    #[command(flatten)]
+    pub(super) resends: Resends,
     /// Send a row only when the one before has its result. Without it rows are sent side by side, as the quota allows, and a
     /// later one may be executed before an earlier one.
     #[arg(long)]

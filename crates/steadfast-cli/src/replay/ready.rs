@@ -84,7 +84,7 @@ pub(super) async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
         Target::Sandbox => false,
         Target::Service { named, .. } => target::must_ask(*named, args.yes)?,
     };
-    let service = Service::open(&target, args.store.clone(), journal.clone(), args.never_resend).await?;
+    let service = Service::open(&target, args.store.clone(), journal.clone(), args.resends).await?;
     // From here on the journal is locked for this run.
     let taken_for = journal.as_deref().map(check).transpose()?.flatten();
     let is_rehearsal = service.arena.is_some();

@@ -1,10 +1,12 @@
 use std::path::PathBuf;
 
 use secrecy::ExposeSecret;
-use steadfast::{Access, Client, dedup::ResendPolicy};
+use steadfast::{Access, Client};
 
 use super::target::Target;
-use crate::{account::Whose, arena::Arena, client, exit::Failed, secret::find, sends::Sends};
+use crate::{
+    account::Whose, arena::Arena, client, exit::Failed, resends::Resends, secret::find, sends::Sends,
+};
 
 /// The destination of the orders.
 pub(super) struct Service {
@@ -23,9 +25,8 @@ impl Service {
         target: &Target,
         store: Option<PathBuf>,
         journal: Option<PathBuf>,
-        never_resend: bool,
+        resends: Resends,
     ) -> Result<Self, Failed> {
-        let resends = if never_resend { ResendPolicy::Never } else { ResendPolicy::AtMost(1) };
         let sends = Sends::default();
         let Target::Service { base, .. } = target else {
             return Self::sandbox(journal, resends, sends).await;
@@ -36,7 +37,7 @@ impl Service {
         Ok(Self { client, sends, user, arena: None })
     }
 
-    async fn sandbox(journal: Option<PathBuf>, resends: ResendPolicy, sends: Sends) -> Result<Self, Failed> {
+    async fn sandbox(journal: Option<PathBuf>, resends: Resends, sends: Sends) -> Result<Self, Failed> {
         let sandbox = steadfast_sandbox::Sandbox::builder().build().map_err(Failed::error)?;
         let arena = Arena::serve(sandbox).await?;
         let own = arena.credentials.clone();

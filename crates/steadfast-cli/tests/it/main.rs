@@ -25,6 +25,8 @@ mod own_gateway;
 mod pressure;
 #[cfg(unix)]
 mod proxy;
+#[cfg(unix)]
+mod proxy_events;
 mod reaching;
 mod readable;
 mod readme;
@@ -32,6 +34,7 @@ mod readme;
 mod reload;
 mod renamed;
 mod replay;
+mod resends;
 mod results;
 mod resume;
 mod rows;
@@ -47,3 +50,5 @@ mod terminal;
 #[cfg(target_os = "linux")]
 mod unit;
 mod unwritten;
+#[cfg(unix)]
+mod verify_interrupted;
