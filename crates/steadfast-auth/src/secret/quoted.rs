@@ -14,9 +14,9 @@ const LONG_PIECE: usize = 12;
 
 /// Returns the places of `text` that show one of the secrets, in no order.
 ///
-/// A secret is shown by eight characters of it, as they are or percent-, base64- or hex-encoded, in any case and with
-/// blanks in them. A shorter one must be a word of its own, because short texts occur everywhere; from five characters
-/// on, it is also shown by a text that is exactly its encoding.
+/// A secret is shown by eight characters of it, as they are or percent-, base64-, hex- or JSON-encoded, in any case and
+/// with blanks in them. A shorter one must be a word of its own, because short texts occur everywhere; from five
+/// characters on, it is also shown by a text that is exactly its encoding.
 #[must_use]
 pub fn secret_places(text: &str, secrets: &[SecretString]) -> Vec<Range<usize>> {
     let mut places = Vec::new();
@@ -27,6 +27,11 @@ pub fn secret_places(text: &str, secrets: &[SecretString]) -> Vec<Range<usize>> 
     for secret in secrets.iter().map(ExposeSecret::expose_secret) {
         if secret.len() < PIECE {
             places.extend(words(text, secret));
+            let escaped = spelled.iter().filter(|spelled| spelled.is_escaped);
+            let is_word = |bytes: &[u8]| words(&String::from_utf8_lossy(bytes), secret).next().is_some();
+            places.extend(
+                escaped.filter(|spelled| is_word(&spelled.bytes)).map(|spelled| spelled.place.clone()),
+            );
             // A few bytes occur in any word by chance.
             if secret.len() > PIECE / 2 {
                 let encoded = spelled.iter().filter(|spelled| spelled.bytes == secret.as_bytes());
@@ -37,7 +42,7 @@ pub fn secret_places(text: &str, secrets: &[SecretString]) -> Vec<Range<usize>> 
         let secret = Plain::of(secret).bytes;
         let pieces: HashSet<&[u8]> = secret.windows(PIECE.min(secret.len()).max(1)).collect();
         places.extend(pieces_in(&plain.bytes, &pieces).map(|found| plain.place(found)));
-        for Spelled { place, bytes } in &spelled {
+        for Spelled { place, bytes, .. } in &spelled {
             if pieces_in(&without_blanks(bytes), &pieces).next().is_some() {
                 places.push(place.clone());
             }
@@ -47,7 +52,7 @@ pub fn secret_places(text: &str, secrets: &[SecretString]) -> Vec<Range<usize>> 
 }
 
 /// True if a text that stands for something else, such as an order's identifier, shows so much of a secret that this is
-/// no chance, as it is or percent-, base64- or hex-encoded, in any case and with blanks in it.
+/// no chance, as it is or percent-, base64-, hex- or JSON-encoded, in any case and with blanks in it.
 ///
 /// That is its beginning, eight characters or more, or any twelve of its characters. Digits alone must be twelve and
 /// sixteen, because an identifier may hold the same date. A shorter piece from the middle, and a secret that is spelled
@@ -138,6 +143,7 @@ mod tests {
             "no access for 9876 5432 10",
             "no access for token-\u{200b}fedcba",
             "token-%20fe%0Adcba",
+            r"no access for \u0074oken-fe",
         ] {
             assert!(shows(secret, text), "{text}");
         }
@@ -153,6 +159,10 @@ mod tests {
             ("token", "token", true),
             ("token", "für token.", true),
             ("token", "no access for 746f6b656e", true),
+            ("token", "see /v2?t=%74oken&x=1", true),
+            ("token", r#"{"t":"\u0074oken"}"#, true),
+            ("tok", "see /v2?t=%74ok&x=1", true),
+            ("tok", "see /v2?t=%74oken&x=1", false),
             ("tok", "no access for dG9rAAAA", false),
             ("a-long-secret", "xa-long-secretx", true),
             ("", "anything", false),

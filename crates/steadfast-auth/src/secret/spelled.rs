@@ -1,4 +1,4 @@
-//! Percent-, base64- and hex-encoded texts within other texts. A search for a secret in foreign text must look at these
+//! Percent-, base64-, hex- and JSON-encoded texts within other texts. A search for a secret in foreign text must look at these
 //! too.
 
 use std::ops::Range;
@@ -15,37 +15,45 @@ pub(super) struct Spelled {
     pub(super) place: Range<usize>,
     /// Its content, in one of the possible encodings.
     pub(super) bytes: Vec<u8>,
+    /// True if the run holds escapes, so that it was meant as an encoding.
+    pub(super) is_escaped: bool,
 }
 
 /// Returns everything in a text that can be decoded, in each possible way. Most of it was never meant as an encoding.
 pub(super) fn spelled(text: &str) -> Vec<Spelled> {
     let mut found = Vec::new();
-    spell(text.as_bytes(), &mut |place, bytes| found.push(Spelled { place, bytes }), DEPTH);
+    let mut push = |place, bytes, is_escaped| found.push(Spelled { place, bytes, is_escaped });
+    spell(text.as_bytes(), &mut push, DEPTH);
     found
 }
 
-fn spell(text: &[u8], found: &mut dyn FnMut(Range<usize>, Vec<u8>), depth: usize) {
-    let mut take = |place: Range<usize>, bytes: Vec<u8>| {
+fn spell(text: &[u8], found: &mut dyn FnMut(Range<usize>, Vec<u8>, bool), depth: usize) {
+    let mut take = |place: Range<usize>, bytes: Vec<u8>, is_escaped: bool| {
         if depth > 1 {
             // The content of the nested encoding belongs to the same run.
-            spell(&bytes, &mut |_, inner| found(place.clone(), inner), depth - 1);
+            spell(
+                &bytes,
+                &mut |_, inner, is_inner| found(place.clone(), inner, is_escaped && is_inner),
+                depth - 1,
+            );
         }
-        found(place, bytes);
+        found(place, bytes, is_escaped);
     };
     for place in runs(text, |byte| byte.is_ascii_graphic()) {
-        if let Some(bytes) = percent(&text[place.clone()]) {
-            take(place, bytes);
+        let run = &text[place.clone()];
+        for bytes in [percent(run), json(run)].into_iter().flatten() {
+            take(place.clone(), bytes, true);
         }
     }
     for place in runs(text, |byte| sextet(byte).is_some()) {
         // Other characters may precede the encoded ones, so each of the four offsets is tried.
         for skipped in 0..4 {
-            take(place.clone(), base64(&text[place.start + skipped..place.end]));
+            take(place.clone(), base64(&text[place.start + skipped..place.end]), false);
         }
     }
     for place in runs(text, |byte| byte.is_ascii_hexdigit()) {
         for skipped in 0..2 {
-            take(place.clone(), hex(&text[place.start + skipped..place.end]));
+            take(place.clone(), hex(&text[place.start + skipped..place.end]), false);
         }
     }
 }
@@ -80,6 +88,32 @@ fn percent(run: &[u8]) -> Option<Vec<u8>> {
                 at += 1;
             }
         }
+    }
+    any.then_some(bytes)
+}
+
+/// Decodes what a backslash stands before in a JSON text. Returns `None` if the run contains no such escape.
+fn json(run: &[u8]) -> Option<Vec<u8>> {
+    let (mut bytes, mut at, mut any) = (Vec::new(), 0, false);
+    while let Some(&byte) = run.get(at) {
+        let escaped = run.get(at + 1).filter(|_| byte == b'\\');
+        let unit = || {
+            run.get(at + 2..at + 6)?
+                .iter()
+                .try_fold(0, |unit, &byte| Some(unit << 4 | u32::from(digit(byte)?)))
+        };
+        let (decoded, length) = match escaped {
+            // Half of a pair of surrogates is no character, and in no secret.
+            Some(b'u' | b'U') => match unit() {
+                Some(unit) => (char::from_u32(unit).unwrap_or('\u{fffd}'), 6),
+                None => ('\\', 1),
+            },
+            // The other letters stand for blanks and the like.
+            Some(byte @ (b'"' | b'\\' | b'/')) => (char::from(*byte), 2),
+            _ => (char::from(byte), 1),
+        };
+        bytes.extend_from_slice(decoded.encode_utf8(&mut [0; 4]).as_bytes());
+        (at, any) = (at + length, any || length > 1);
     }
     any.then_some(bytes)
 }
@@ -139,10 +173,22 @@ mod tests {
             "dDBrZW4vd2l0aCtzaWducz0%3D",
             "74306b656e2f776974682b7369676e733d",
             "(F74306B656E2F776974682B7369676E733D)",
+            r#"{"t":"t0ken\/with\u002bsigns="}"#,
+            r"\u0074\u0030\u006B\u0065\u006e\u002F\u0077\u0069\u0074\u0068\u002b\u0073\u0069\u0067\u006e\u0073\u003d",
+            r"t0ken\\\/with+signs=",
+            r"t0ken%5C%2fwith+signs=",
+            r"dDBrZW4vd2l0aCt\u007aaWducz0=",
         ] {
             assert!(spells(text, secret), "{text}");
         }
-        for text in ["", "%", "Order placed", "dDBrZW4vd2l0aC", "100% of 12345678 is nothing"] {
+        for text in [
+            "",
+            "%",
+            "Order placed",
+            "dDBrZW4vd2l0aC",
+            "100% of 12345678 is nothing",
+            r"t0ken\with+signs=\u00",
+        ] {
             assert!(!spells(text, secret), "{text}");
         }
     }

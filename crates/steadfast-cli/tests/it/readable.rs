@@ -58,7 +58,11 @@ async fn x01_a_token_in_another_spelling_is_masked_too() {
     let hex = data_encoding::HEXLOWER.encode(TOKEN.as_bytes());
     let base64 = data_encoding::BASE64.encode(credentials.as_bytes());
     let percent: String = TOKEN.bytes().map(|byte| format!("%{byte:02X}")).collect();
-    let (texts, spellings) = ([hex.clone(), base64.clone(), percent.clone()], [hex, base64, percent]);
+    let json: String = TOKEN.bytes().map(|byte| format!("\\u{byte:04X}")).collect();
+    let mixed = format!("\\u0074{}", &TOKEN[1..]);
+    let twice: String = TOKEN.bytes().map(|byte| format!("%25{byte:02x}")).collect();
+    let texts = [hex, base64, percent, json, mixed, twice];
+    let spellings = texts.clone();
     let gateway = OwnGateway::serve(move |number| {
         (
             // The one refusal whose text §7 leaves open.
@@ -67,11 +71,11 @@ async fn x01_a_token_in_another_spelling_is_masked_too() {
         )
     })
     .await;
-    let file = orders(3);
+    let file = orders(spellings.len());
     let mut command = gateway.command(&["replay", file.path(), "--yes"]);
     let output = command.env("STEADFAST_LOG", "trace").output().await.unwrap();
     let (stdout, stderr) = said(&output);
-    assert_eq!(stdout.matches(",refused,,,415 no access for ***").count(), 3, "{stdout}");
+    assert_eq!(stdout.matches(",refused,,,415 no access for ***").count(), spellings.len(), "{stdout}");
     for spelling in spellings {
         assert!(!stdout.contains(&spelling) && !stderr.contains(&spelling), "{spelling}: {stdout}{stderr}");
     }
