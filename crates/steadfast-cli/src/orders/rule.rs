@@ -51,7 +51,8 @@ pub(super) struct Rule {
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
 struct Ruling {
-    /// It is placed, and this is its identifier at the service: a later replay says so and sends nothing for it.
+    /// It is placed, and this is its identifier, exactly as the service's order list shows it: a later replay says so and
+    /// sends nothing for it.
     #[arg(long, value_name = "ORDER-ID")]
     placed: Option<String>,
     /// It is not placed, and will not be: a later replay of its row sends it again.
@@ -160,13 +161,23 @@ impl<'a> Ruled<'a> {
         open: &[RecoveredOrder],
         entries: &[Entry],
     ) -> Result<Self, Failed> {
+        if let Some((order_id, known)) =
+            order_id.and_then(|order_id| Some((order_id, known_otherwise(entries, order, order_id)?)))
+        {
+            return Err(Failed::usage(format_args!(
+                "nothing was written: the service has shown no order {order_id}, but {known}; give the identifier exactly as it \
+                 is listed"
+            )));
+        }
         let owner = order_id.and_then(|order_id| owner(entries, order, order_id));
         if let Some((order_id, owner)) =
             order_id.zip(owner.as_ref()).filter(|(id, it)| !it.may_lose(order, id))
         {
             return Err(Failed::usage(format_args!(
-                "nothing was written: the journal gives {order_id} to {}, and no two orders have one identifier",
-                owner.name
+                "nothing was written: the journal gives {} to {}, and no two orders have one identifier{}",
+                owner.order_id,
+                owner.name,
+                if owner.order_id == order_id { "" } else { ", in whatever spelling" }
             )));
         }
         let row = Row {
@@ -272,6 +283,8 @@ fn pick<'a>(open: &'a [RecoveredOrder], name: &str, path: &Path) -> Result<&'a R
 /// Another order to which the journal assigns an id.
 struct Owner {
     intent: IntentNo,
+    /// As an answer, a list or a ruling spells it.
+    order_id: String,
     name: String,
     /// Only an answer said so; no list and no ruling.
     by_answer: bool,
@@ -285,7 +298,8 @@ impl Owner {
     }
 }
 
-/// Returns another order to which the journal assigns the id, in any spelling.
+/// Returns another order to which the journal assigns the id. In another spelling it counts as the same, unless lists have
+/// shown both.
 ///
 /// The ids of answers that were withdrawn belong to no order.
 fn owner(entries: &[Entry], order: &RecoveredOrder, order_id: &str) -> Option<Owner> {
@@ -307,23 +321,41 @@ fn owner(entries: &[Entry], order: &RecoveredOrder, order_id: &str) -> Option<Ow
             _ => {}
         }
     }
-    let its =
-        ids.iter().find(|(intent, (id, _))| **intent != order.intent && spelled(id) == spelled(order_id));
-    its.map(|(&intent, &(_, by_answer))| {
+    let is_same_order = |id: &str| {
+        let both_listed = || [id, order_id].iter().all(|id| is_listed(entries, order, id));
+        id == order_id || spelled(id) == spelled(order_id) && !both_listed()
+    };
+    let its = ids.iter().find(|(intent, (id, _))| **intent != order.intent && is_same_order(id));
+    its.map(|(&intent, &(id, by_answer))| {
         let name = names.get(&intent).map_or_else(|| format!("#{}", intent.0), |&name| name.to_owned());
-        Owner { intent, name, by_answer }
+        Owner { intent, order_id: id.to_owned(), name, by_answer }
     })
 }
 
-/// True if a list that the journal knows has shown the id, in any spelling.
+/// True if a list that the journal knows has shown exactly this id.
 fn is_listed(entries: &[Entry], order: &RecoveredOrder, order_id: &str) -> bool {
-    entries.iter().filter(|entry| entry.account == order.account).any(|entry| {
-        let ids = match &entry.record {
-            Record::Seen { order_ids, .. } => order_ids,
-            Record::Unresolved { candidates, .. } => candidates,
-            _ => return false,
+    shown_ids(entries, order).any(|(id, is_listed)| is_listed && id == order_id)
+}
+
+/// Returns the id that the service has shown in place of this one, if it has shown that in another spelling alone.
+fn known_otherwise<'a>(entries: &'a [Entry], order: &RecoveredOrder, order_id: &str) -> Option<&'a str> {
+    if shown_ids(entries, order).any(|(id, _)| id == order_id) {
+        return None;
+    }
+    shown_ids(entries, order).map(|(id, _)| id).find(|id| spelled(id) == spelled(order_id))
+}
+
+/// Returns the ids that the service has shown in the order's account, and whether a list has.
+fn shown_ids<'a>(entries: &'a [Entry], order: &RecoveredOrder) -> impl Iterator<Item = (&'a str, bool)> {
+    let account = order.account.clone();
+    entries.iter().filter(move |entry| entry.account == account).flat_map(|entry| {
+        let (listed, told): (&[String], Option<&str>) = match &entry.record {
+            Record::Seen { order_ids, .. } => (order_ids, None),
+            Record::Unresolved { candidates, .. } => (candidates, None),
+            Record::Closed { outcome: Outcome::Accepted { order_id: Some(id) }, .. } => (&[], Some(&**id)),
+            _ => (&[], None),
         };
-        ids.iter().any(|id| spelled(id) == spelled(order_id))
+        listed.iter().map(|id| (id.as_str(), true)).chain(told.map(|id| (id, false)))
     })
 }
 

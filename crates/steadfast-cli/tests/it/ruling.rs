@@ -20,7 +20,7 @@ use crate::{
 
 /// Writes the journal of a run over [`orders`] at `gateway`: each name with the order id of its answer. Without an id,
 /// the service accepted the order without one, and no list has shown it.
-async fn journal(gateway: &OwnGateway, file: &Orders, sent: &[(&str, Option<&str>)]) -> String {
+pub(crate) async fn journal(gateway: &OwnGateway, file: &Orders, sent: &[(&str, Option<&str>)]) -> String {
     journal_of(Settings::default().today(), gateway, file, sent).await
 }
 
@@ -147,7 +147,11 @@ async fn a_ruling_that_cannot_be_taken_writes_nothing() {
         (&journal, &["line-2", "--not-placed", "--yes"][..], "line-2 is not in doubt"),
         (&journal, &["line-9", "--placed", "7", "--yes"], "line-9 is not in doubt"),
         (&journal, &["#0", "--not-placed", "--yes"], "#0 is not in doubt"),
-        (&journal, &["line-3", "--placed", "01001", "--yes"], "the journal gives 01001 to line-2"),
+        (
+            &journal,
+            &["line-3", "--placed", "01001", "--yes"],
+            "the service has shown no order 01001, but 1001; give",
+        ),
         (&journal, &["line-3", "--placed", " ", "--yes"], "--placed wants the order's identifier"),
         (&journal, &["line-3", "--yes"], "--placed"),
         (&journal, &["line-3", "--placed", "7", "--not-placed", "--yes"], "cannot be used with"),
@@ -187,6 +191,48 @@ async fn a_row_whose_first_order_is_settled_follows_its_second() {
     }
     assert_eq!(gateway.orders().len(), 0, "it was placed a second time");
     assert_eq!(unresolved(&gateway, &journal).await.1, Some(0));
+}
+
+/// Regression: an identifier without the zeros that it is listed with was written down as it was typed. With them it was
+/// refused as another row's, although the list showed both.
+#[tokio::test]
+async fn c03_a_ruling_by_another_spelling_of_a_listed_identifier_is_refused() {
+    let gateway = OwnGateway::serve(|_| placed("1003", "Order placed")).await;
+    let file = orders(3);
+    let journal = journal(&gateway, &file, &[("line-2", Some("1001")), ("line-3", None)]).await;
+    let rule = async |id: &str| {
+        let args = ["orders", "rule", "--journal", &journal, "line-3", "--placed", id, "--yes"];
+        let output = gateway.command(&args).output().await.unwrap();
+        (output.status.code(), said(&output).1)
+    };
+    let show = async |order_ids: &[&str]| {
+        let (session, day) = (Session::default(), Settings::default().today());
+        let order_ids = order_ids.iter().map(|id| (*id).to_owned()).collect();
+        let record = Record::Seen { session, day, order_ids, complete: true };
+        let account = Account::new(gateway.base_url.clone());
+        FileJournal::open(&journal).unwrap().append_durably(Entry { account, record }).await.unwrap();
+    };
+    show(&["001001", "00ab"]).await;
+    for (id, told) in [
+        ("01001", "has shown no order 01001, but 1001; give"),
+        (
+            "001001",
+            "the journal gives 1001 to line-2, and no two orders have one identifier, in whatever spelling",
+        ),
+        ("00AB", "has shown no order 00AB, but 00ab; give"),
+    ] {
+        let (code, stderr) = rule(id).await;
+        assert!(code == Some(2) && stderr.contains(told), "{id}: {stderr}");
+    }
+    assert_eq!(unresolved(&gateway, &journal).await.0, ["line-3"], "nothing was written");
+    // The list shows both, so they are two orders.
+    show(&["1001"]).await;
+    let (code, stderr) = rule("001001").await;
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(!stderr.contains("make sure that it is"), "{stderr}");
+    let output = gateway.command(&["replay", file.path(), "--yes"]).output().await.unwrap();
+    let (stdout, stderr) = said(&output);
+    assert!(stdout.contains("3,placed,001001,attached,"), "{stdout}{stderr}");
 }
 
 /// Regression: an identifier that no list has was taken without a word, and for good.
