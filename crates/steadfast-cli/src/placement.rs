@@ -164,7 +164,7 @@ async fn send(client: &Client, name: &str, order: &OrderRequest, tell: Tell) -> 
 }
 
 impl Placement {
-    fn in_doubt(unresolved: &Unresolved, said: Option<String>) -> Self {
+    pub(crate) fn in_doubt(unresolved: &Unresolved, said: Option<String>) -> Self {
         match unresolved.reason {
             Reason::NotObserved => Self::NotObserved { said },
             reason => {

@@ -67,7 +67,8 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
 }
 
 async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), Failed> {
-    let Ready { rows, target, service, again, before, begun, events_before, journal, results, out } = ready;
+    let Ready { rows, target, service, again, before, begun, events_before, journal, told_bad, results, out } =
+        ready;
     let is_rehearsal = service.arena.is_some();
     stdout::done(match (&journal, is_rehearsal) {
         (Some(journal), false) => format!("what was sent stands in the journal {}", journal.display()),
@@ -91,6 +92,7 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
         kept: journal.as_deref().map(Kept::beside),
         unwritten: None,
         bar: bar(args),
+        told_bad,
         open: BTreeMap::new(),
         most: if args.in_order { 1 } else { run::IN_FLIGHT },
         stop: Stop::Nobody,

@@ -132,6 +132,20 @@ pub(super) enum End {
     Refused,
 }
 
+/// How the named orders of a journal ended, and what is known of those that have no end.
+#[derive(Debug)]
+pub(super) struct Ends {
+    pub(super) by_name: BTreeMap<String, End>,
+    pub(super) verdicts: BTreeMap<String, Verdict>,
+}
+
+impl Ends {
+    /// Reads them. `None` if the journal cannot be read, or is not the one that was written.
+    pub(super) fn read(journal: &Path) -> Option<Self> {
+        Some(Self { by_name: ends_in(journal)?, verdicts: open_in(journal)? })
+    }
+}
+
 /// Returns how the named orders of a journal ended. An order that is missing was never sent.
 /// `None` if the journal cannot be read, or is not the one that was written.
 pub(super) fn ends_in(journal: &Path) -> Option<BTreeMap<String, End>> {

@@ -8,6 +8,8 @@ pub(super) struct Preview {
     pub(super) bad: usize,
     /// The errors of the first bad rows.
     first: Vec<String>,
+    /// The line of the last of those.
+    last: u64,
 }
 
 impl Preview {
@@ -15,7 +17,7 @@ impl Preview {
     const SHOWN: usize = 3;
 
     pub(super) fn of(rows: Rows) -> Self {
-        let mut preview = Self { lines: Vec::new(), bad: 0, first: Vec::new() };
+        let mut preview = Self { lines: Vec::new(), bad: 0, first: Vec::new(), last: 0 };
         for row in rows {
             match row {
                 Ok(row) => preview.lines.push(row.line),
@@ -23,6 +25,7 @@ impl Preview {
                     preview.bad += 1;
                     if preview.bad <= Self::SHOWN {
                         preview.first.extend(bad.errors.iter().map(ToString::to_string));
+                        preview.last = bad.line;
                     }
                 }
             }
@@ -33,12 +36,12 @@ impl Preview {
     /// Returns the contents of a file with orders in these lines, and with this many bad rows.
     #[cfg(test)]
     pub(super) fn with(lines: impl IntoIterator<Item = u64>, bad: usize) -> Self {
-        Self { lines: lines.into_iter().collect(), bad, first: Vec::new() }
+        Self { lines: lines.into_iter().collect(), bad, first: Vec::new(), last: 0 }
     }
 
-    /// Prints which rows are not orders.
-    pub(super) fn warn(&self) {
-        let Self { lines, bad, first } = self;
+    /// Prints which rows are not orders. Returns the last line whose faults it names.
+    pub(super) fn warn(&self) -> u64 {
+        let Self { lines, bad, first, last } = self;
         if *bad > 0 {
             print_note(format_args!("{bad} of {} rows are bad, and are not placed:", lines.len() + bad));
             first.iter().for_each(|error| print_note(format_args!("  {error}")));
@@ -46,5 +49,6 @@ impl Preview {
                 print_note(format_args!("  and {} more; --check names them all", bad - Self::SHOWN));
             }
         }
+        *last
     }
 }

@@ -45,6 +45,8 @@ pub(super) struct Ready {
     /// Events of earlier runs that are not cleared.
     pub(super) events_before: Vec<Seen>,
     pub(super) journal: Option<PathBuf>,
+    /// The last line whose faults were told.
+    pub(super) told_bad: u64,
     pub(super) results: Results<Box<dyn Write>>,
     pub(super) out: Option<OutFile>,
 }
@@ -96,8 +98,9 @@ pub(super) async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
     let plan = Plan::of(&preview, &ends, args.resend_absent);
     let account = service.user.clone().unwrap_or_else(|| "of the token".to_owned());
     target.announce(plan.to_send, &account);
+    let mut told_bad = 0;
     if let Some(journal) = of_real_orders {
-        preview.warn();
+        told_bad = preview.warn();
         taken_for.iter().for_each(print_note);
         known::announce(journal)?;
         if !events_before.is_empty() {
@@ -133,6 +136,7 @@ pub(super) async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
         begun,
         events_before,
         journal,
+        told_bad,
         results,
         out,
     }))

@@ -53,7 +53,7 @@ pub(super) struct Replay {
     /// The names of orders that earlier runs have begun to send, whatever became of them.
     pub(super) begun: BTreeSet<String>,
     /// How the orders of the journal ended, read for the first row whose turn does not come.
-    pub(super) ends: OnceCell<Option<BTreeMap<String, known::End>>>,
+    pub(super) ends: OnceCell<Option<known::Ends>>,
     /// What this run has begun to send.
     pub(super) sends: Sends,
     pub(super) journal: Option<PathBuf>,
@@ -69,6 +69,8 @@ pub(super) struct Replay {
     /// Why results or events can no longer be written.
     pub(super) unwritten: Option<io::Error>,
     pub(super) bar: ProgressBar,
+    /// The last line whose faults were told before the question.
+    pub(super) told_bad: u64,
     /// The rows whose orders are in flight, with the orders' names.
     pub(super) open: BTreeMap<u64, String>,
     /// How many orders wait or are in flight at once.
@@ -108,15 +110,19 @@ impl Replay {
             self.ended(&name::of_first(row.line), row.line, &Placement::NotObserved { said: None });
         }
         self.shut_down(&mut events, signals).await;
-        let rejected = self.last_list(&mut events, signals).await;
         self.take_waiting(&mut events);
         self.end_open();
         if self.stop != Stop::Nobody {
+            // It may have been read before a search ended.
+            self.ends.take();
             while let Some(row) = self.next_row(&mut rows) {
                 let not_sent = self.not_sent();
                 self.ended(&name::of_first(row.line), row.line, &not_sent);
             }
         }
+        // Each row has its result by now: the list shows which of the placed ones were rejected.
+        let rejected = self.last_list(&mut events, signals).await;
+        self.take_waiting(&mut events);
         self.agree_with_journal().await;
         let written = self.results.reject(&rejected);
         self.note_unwritten(written);
@@ -200,8 +206,8 @@ impl Replay {
         loop {
             match rows.next()? {
                 Err(bad) => {
-                    for error in &bad.errors {
-                        self.note(error);
+                    if bad.line > self.told_bad {
+                        bad.errors.iter().for_each(|error| self.note(error));
                     }
                     let written = self.results.bad(&bad);
                     self.note_unwritten(written);

@@ -41,6 +41,8 @@ mod rows;
 mod ruling;
 mod sandbox;
 #[cfg(unix)]
+mod second_run;
+#[cfg(unix)]
 mod session;
 mod shared_limits;
 mod shell;

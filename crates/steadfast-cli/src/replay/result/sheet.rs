@@ -29,6 +29,13 @@ pub(crate) struct RowEnd {
     msg: String,
 }
 
+impl RowEnd {
+    /// Returns the row's line if what became of its order is not known.
+    pub(crate) fn open_line(&self) -> Option<u64> {
+        matches!(self.status.as_str(), "unresolved" | "not observed").then_some(self.line)
+    }
+}
+
 /// The results as CSV, and the end of each row.
 pub(super) struct Sheet<W: Write> {
     writer: csv::Writer<W>,

@@ -157,27 +157,31 @@ impl Replay {
         }
     }
 
-    /// Returns what became of an order that an earlier run has sent, by the journal, for a row whose turn did not come.
-    fn told_by_journal(&self, name: &str) -> Option<Placement> {
-        if !self.before.contains(name) {
-            return None;
-        }
-        let ends = self.ends.get_or_init(|| known::ends_in(self.journal.as_deref()?));
-        Some(match ends.as_ref().map(|ends| ends.get(name)) {
-            Some(Some(known::End::Placed(order_id))) => Placement::Placed {
-                order_id: order_id.clone(),
-                msg: "placed by an earlier run".to_owned(),
-                resolution: None,
-            },
-            None | Some(Some(known::End::Open)) => Placement::unresolved("interrupted", None),
-            Some(Some(known::End::NotPlaced | known::End::Refused) | None) => return None,
+    /// Returns what became of a row that an earlier run has sent, by the journal, if its turn did not come: of its second
+    /// order, if there was one.
+    fn told_by_journal(&self, line: u64) -> Option<Placement> {
+        let names = [name::of_second(line), name::of_first(line)];
+        let mut sent = names.into_iter().filter(|name| self.before.contains(name)).peekable();
+        sent.peek()?;
+        let known = self.ends.get_or_init(|| known::Ends::read(self.journal.as_deref()?));
+        let Some(known) = known else { return Some(Placement::unresolved("interrupted", None)) };
+        sent.find_map(|name| match known.by_name.get(&name)? {
+            known::End::Placed(order_id) => {
+                let resolution = Some(Resolution::Attached { order_id: order_id.clone() });
+                Some(Placement::Placed { order_id: order_id.clone(), msg: String::new(), resolution })
+            }
+            known::End::Open => Some(match known.verdicts.get(&name) {
+                Some(Verdict::Unresolved(unresolved)) => Placement::in_doubt(unresolved, None),
+                _ => Placement::unresolved("interrupted", None),
+            }),
+            known::End::NotPlaced | known::End::Refused => None,
         })
     }
 
     pub(super) fn ended(&mut self, name: &str, line: u64, placement: &Placement) {
         self.bar.inc(1);
         let told = match placement {
-            Placement::NotSent { .. } => self.told_by_journal(name),
+            Placement::NotSent { .. } => self.told_by_journal(line),
             _ => None,
         };
         let placement = told.as_ref().unwrap_or(placement);

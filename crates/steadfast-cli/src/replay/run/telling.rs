@@ -9,7 +9,7 @@ use super::Replay;
 use crate::{
     clock::wall,
     events::{Heard, Seen, Told},
-    replay::{known, name},
+    replay::{known, name, result::RowEnd},
 };
 
 impl Replay {
@@ -74,15 +74,17 @@ impl Replay {
         self.note_unwritten(written);
     }
 
-    /// Reports orders that an earlier run left in doubt and that have no row in this file.
+    /// Reports orders that an earlier run left in doubt and that no row's result tells.
     pub(super) fn report_leftovers(&mut self) {
         // A run without a journal knows of no earlier one.
         let recovered = self.client.recovered().unwrap_or_default();
         let rows: BTreeSet<&str> = self.sent.iter().map(|name| name::first_of(name)).collect();
+        let told: BTreeSet<u64> = self.results.ends().filter_map(RowEnd::open_line).collect();
         let mut notes = Vec::new();
         for order in known::unknown(&recovered) {
             let name = order.name.as_ref().map_or("an order without a name", |name| name.as_str());
-            if !rows.contains(name::first_of(name)) {
+            let is_told = name::line_of(name).is_some_and(|line| told.contains(&line));
+            if !is_told && !rows.contains(name::first_of(name)) {
                 notes.push(format!("{name} of an earlier run is not resolved: see `steadfast orders`"));
             }
         }
