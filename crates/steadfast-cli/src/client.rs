@@ -12,7 +12,7 @@ use steadfast::{
 use crate::{
     account::{Account, Whose},
     exit::Failed,
-    journal::{beside, refuse_other_account, with_advice, with_source},
+    journal::{beside, refuse_other_account, user, with_advice, with_source},
     limits::Limits,
     reach::reach,
     readable::hide_tokens_of,
@@ -31,6 +31,7 @@ pub(crate) async fn open(
 ) -> Result<Client, Failed> {
     let account = Account::read(whose).await?;
     let access = account.access().await?;
+    journal.as_deref().map(|journal| user::claim(journal, &account.identity())).transpose()?;
     let limits = Limits::of(&account).begin();
     let client = create(account.base.clone(), access, journal, limits, resends, sends)?;
     hide_tokens_of(client.tokens());

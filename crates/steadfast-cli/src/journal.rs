@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 pub(crate) mod records;
+pub(crate) mod user;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -17,7 +17,7 @@ use crate::{
     arena::Arena,
     client,
     exit::Failed,
-    journal::beside,
+    journal::{beside, user},
     limits::Limits,
     reach::reach,
     readable::hide_tokens_of,
@@ -84,6 +84,7 @@ impl Upstream {
             Some(journal) => journal,
             None => beside(&account.path()?, ".proxy.journal"),
         };
+        user::claim(&journal, &account.identity())?;
         let token_file = token_file.unwrap_or_else(|| beside(&journal, ".token"));
         make_folder_of(&token_file)?;
         let token = token_in(&token_file)?;

@@ -29,7 +29,7 @@ use crate::{
     dead_token::refuse_dead_token,
     events::{Kept, Seen},
     exit::{Failed, print_note},
-    journal::beside,
+    journal::{beside, user::USER},
     secret::variable_of,
     stdout,
 };
@@ -215,8 +215,8 @@ fn journal_of(args: &Args, target: &Target) -> Result<Option<PathBuf>, Failed> {
 }
 
 /// The endings of the files that belong to a journal or a store.
-const ENDINGS: [&str; 7] =
-    [".lock", ".new", ".limits", ".limits.lock", ".limits.new", ".events", ".events.seen"];
+const ENDINGS: [&str; 8] =
+    [".lock", ".new", ".limits", ".limits.lock", ".limits.new", ".events", ".events.seen", USER];
 
 /// Returns the files of the run, which results must not overwrite.
 fn own_files(args: &Args, journal: Option<&Path>) -> Vec<PathBuf> {

@@ -215,6 +215,8 @@ it.
 - A file that another journal tells of today is refused with exit code 2, as long as the notes and that journal are there. With
   `--journal` you name the journal yourself, and **every row that it does not know is sent**: a new name sends the whole file once
   more.
+- A journal is of one user: with `STEADFAST_CLIENT_ID`, a run notes the user's mark in the journal's name with `.user` behind it,
+  and one of another user is refused with exit code 2. A run that has only a token does not know its user.
 - Orders from standard input or a pipe have no file: two of them with equal rows under one journal are taken for one.
 - A copy of a file is another file.
 ";

@@ -20,6 +20,8 @@ mod journals;
 mod leaks;
 mod lock_out;
 mod login;
+#[cfg(unix)]
+mod other_user;
 mod own_gateway;
 #[cfg(unix)]
 mod pressure;
