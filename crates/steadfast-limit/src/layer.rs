@@ -1,5 +1,6 @@
 use std::net::IpAddr;
 
+use http::Request;
 use steadfast_spec::Zone;
 use tower_layer::Layer;
 
@@ -85,9 +86,33 @@ impl RateLimitLayer {
 }
 
 impl<Z> RateLimitLayer<Z> {
-    /// Takes the zones of a request from `zones_of` instead of its route.
+    /// Takes the zones of a request, one or a list, from `zones_of` instead of its route. An empty list refuses the request.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use steadfast_limit::{Zone, ZoneLimiter};
+    ///
+    /// // Some pages of the service count account data under `general`.
+    /// let layer = ZoneLimiter::preset().layer().zones_of(|request| match request.uri().path() {
+    ///     "/v2/api/account/holdings" => Zone::GENERAL,
+    ///     _ => Zone::DATA, // or a list: `[Zone::DATA, MINE]`
+    /// });
+    /// # let client = tower::service_fn(async |_: http::Request<()>| Ok::<_, std::io::Error>(http::Response::new(())));
+    /// # fn is_service<S: tower::Service<http::Request<()>>>(_: S) {}
+    /// # is_service(tower::Layer::layer(&layer, client));
+    /// ```
+    // With `Fn` in its own bounds, the compiler knows the type of a closure's argument.
     #[must_use]
-    pub fn zones_of<T>(self, zones_of: T) -> RateLimitLayer<T> {
+    pub fn zones_of<B, F, Zones>(self, zones_of: F) -> RateLimitLayer<F>
+    where
+        F: Fn(&Request<B>) -> Zones,
+        Zones: AsRef<[Zone]>,
+    {
+        self.counted_by(zones_of)
+    }
+
+    fn counted_by<T>(self, zones_of: T) -> RateLimitLayer<T> {
         let Self { limiter, zones_of: _, from, api_key, ends_when_dropped } = self;
         RateLimitLayer { limiter, zones_of, from, api_key, ends_when_dropped }
     }
@@ -108,7 +133,7 @@ impl<Z> RateLimitLayer<Z> {
     /// ```
     #[must_use]
     pub fn all_in(self, zone: Zone) -> RateLimitLayer<AllIn> {
-        self.zones_of(AllIn(zone))
+        self.counted_by(AllIn(zone))
     }
 
     /// Sets the local address that requests leave from. Zones that count client addresses (§8, OTP) count it apart

@@ -45,9 +45,20 @@ pub struct Retry<S> {
     policy: RetryPolicy,
 }
 
+/// What a service fails with whose failures [`ClassifyLayer`](crate::ClassifyLayer) has judged: a boxed error.
+#[diagnostic::on_unimplemented(
+    message = "an error of type `{Self}` does not say whether its request may be repeated",
+    label = "Retry stands around a service that fails with `{Self}`",
+    note = "put a `ClassifyLayer` between the layer of `RetryPolicy` and the service"
+)]
+pub trait Classified: Into<BoxError> {}
+
+impl Classified for BoxError {}
+
 impl<S, B, R> Service<Request<B>> for Retry<S>
 where
-    S: Service<Request<B>, Response = Response<R>, Error = BoxError> + Clone,
+    S: Service<Request<B>, Response = Response<R>> + Clone,
+    S::Error: Classified,
     B: Replay,
     R: Body,
 {
@@ -56,7 +67,7 @@ where
     type Future = ResponseFuture<S, B, R>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(cx)
+        self.inner.poll_ready(cx).map_err(Into::into)
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
@@ -93,7 +104,8 @@ pin_project! {
 
 impl<S, B, R> Future for ResponseFuture<S, B, R>
 where
-    S: Service<Request<B>, Response = Response<R>, Error = BoxError>,
+    S: Service<Request<B>, Response = Response<R>>,
+    S::Error: Classified,
     B: Replay,
     R: Body,
 {
@@ -105,7 +117,7 @@ where
             match this.state.as_mut().project() {
                 // ## Sent => Waiting | returned
                 StateProj::Sent { answer } => {
-                    let mut result = ready!(answer.poll(cx));
+                    let mut result = ready!(answer.poll(cx)).map_err(Into::into);
                     let backoff =
                         this.spare.as_mut().and_then(|spare| this.policy.after_send(spare, &mut result));
                     let Some(backoff) = backoff else { return Poll::Ready(result) };
@@ -120,7 +132,8 @@ where
                 //
                 // A service that is not ready sends nothing, but an earlier send may be in doubt.
                 StateProj::Repeating => {
-                    if let Err(mut error) = ready!(this.inner.poll_ready(cx)) {
+                    if let Err(error) = ready!(this.inner.poll_ready(cx)) {
+                        let mut error = error.into();
                         this.policy.not_ready(&mut error);
                         return Poll::Ready(Err(error));
                     }

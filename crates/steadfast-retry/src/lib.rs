@@ -101,7 +101,7 @@ pub use crate::{
     },
     error::{AttemptTimedOut, BodyStalled, RetriesEnded},
     jitter::Jitter,
-    layer::{Retry, RetryLayer},
+    layer::{Classified, Retry, RetryLayer},
     policy::RetryPolicy,
     rules::{Decision, Observation, Remaining, Rules, StopReason},
     schedule::Schedule,

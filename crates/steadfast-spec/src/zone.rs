@@ -36,6 +36,13 @@ impl Zone {
     }
 }
 
+/// One zone is a list of one, where a request may fall under several.
+impl AsRef<[Self]> for Zone {
+    fn as_ref(&self) -> &[Self] {
+        std::slice::from_ref(self)
+    }
+}
+
 impl fmt::Debug for Zone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Zone({})", self.0)

@@ -33,6 +33,8 @@ const TABLE: &[Row] = &[
         on: &["steadfast", CALL, "steadfast-dedup", "steadfast-sandbox", SVG],
         never: &[],
     },
+    // What it uses wrongly, it uses in tests alone.
+    Row { name: "steadfast-misuse", on: &[], never: &[] },
     // Text alone.
     Row { name: SVG, on: &[], never: &["tower", "tokio", "hyper"] },
     Row { name: "steadfast-redis", on: LAYERS, never: &[] },

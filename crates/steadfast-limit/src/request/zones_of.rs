@@ -29,8 +29,7 @@ use steadfast_spec::Zone;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say in which zones a `Request<{B}>` is counted",
     label = "gives no list of zones for a request",
-    note = "`all_in(ZONE)` counts all requests in one zone",
-    note = "a closure needs the type of its argument: `|_: &Request<_>| [ZONE]`"
+    note = "`all_in(ZONE)` counts all requests in one zone, `zones_of(|request| [ZONE])` each in what the closure returns"
 )]
 pub trait ZonesOf<B> {
     /// A list of zones.
