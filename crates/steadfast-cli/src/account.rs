@@ -55,7 +55,16 @@ pub(crate) fn base_url(text: &str) -> Result<BaseUrl, String> {
     if text.is_empty() {
         return Err("it is empty, and --base-url or STEADFAST_BASE_URL must name the service".to_owned());
     }
-    text.parse().map_err(|error: steadfast::spec::InvalidBaseUrl| error.to_string())
+    let base = text.parse().map_err(|error: steadfast::spec::InvalidBaseUrl| error.to_string())?;
+    refuse_clear_text(&base).map(|()| base).map_err(str::to_owned)
+}
+
+/// Fails for an address at which others could read the token on its way.
+fn refuse_clear_text(base: &BaseUrl) -> Result<(), &'static str> {
+    if base.is_clear_text() && !base.is_loopback() {
+        return Err("base url is clear-text http to another machine");
+    }
+    Ok(())
 }
 
 /// An account of the service.
@@ -70,9 +79,7 @@ pub(crate) struct Account {
 impl Account {
     pub(crate) async fn read(args: Whose) -> Result<Self, Failed> {
         let Whose { base_url: base, store } = args;
-        if base.is_clear_text() && !base.is_loopback() {
-            return Err(Failed::usage("base url is clear-text http to another machine"));
-        }
+        refuse_clear_text(&base).map_err(Failed::usage)?;
         let key = find_or_ask("API_KEY", "API key").await?;
         let api_key = ApiKey::new(key.clone())
             .map_err(|error| Failed::usage(format_args!("STEADFAST_API_KEY: {error}")))?;

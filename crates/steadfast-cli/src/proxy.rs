@@ -29,7 +29,6 @@ use steadfast_proxy::{
 };
 use tokio::{
     net::TcpListener,
-    process::Child,
     sync::oneshot,
     task::JoinSet,
     time::{Instant, timeout, timeout_at},
@@ -37,6 +36,7 @@ use tokio::{
 
 use self::{
     announce::{Facts, announce},
+    child::Program,
     programs::Programs,
     reload::{Changeable, Reload},
     supervisor::Supervisor,
@@ -285,7 +285,7 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
 }
 
 /// Waits for the program's end, or for a signal if there is none. Returns its exit code.
-async fn over(child: Option<&mut Child>, signals: &mut Signals, reload: Option<&Reload>) -> Option<u8> {
+async fn over(child: Option<&mut Program>, signals: &mut Signals, reload: Option<&Reload>) -> Option<u8> {
     match child {
         Some(child) => Some(child::wait(child, signals).await),
         None => {

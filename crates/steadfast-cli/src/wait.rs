@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Uri, uri::Scheme};
+use http::{HeaderMap, Request, Uri, uri::Scheme};
 use http_body_util::Empty;
 use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
@@ -44,9 +44,15 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
     loop {
         match ask(&client, &uri, until.min(Instant::now() + PATIENCE)).await {
             Ok(()) => return Ok(()),
-            Err(Some(why)) => missing = why,
+            Err(Missing::Yet(why)) => missing = why,
             // The last try may have had no time for an answer.
-            Err(None) => {}
+            Err(Missing::Unknown) => {}
+            Err(Missing::Sidecars) => {
+                return Err(Failed::usage(format_args!(
+                    "{uri} is a sidecar's port for programs, which wants a token: wait for the operator's address, which \
+                     `steadfast proxy` prints (--admin-port)"
+                )));
+            }
         }
         if Instant::now() + PAUSE >= until {
             let missing = readable(&missing);
@@ -56,18 +62,29 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
     }
 }
 
-/// Asks once; the error says what is missing, if there was an answer or a failure in time.
-async fn ask(
-    client: &Client<HttpConnector, Empty<Bytes>>,
-    uri: &Uri,
-    until: Instant,
-) -> Result<(), Option<String>> {
-    let request = Request::get(uri.clone()).body(Empty::new()).map_err(|error| Some(error.to_string()))?;
+/// Why a server has not answered with 200.
+enum Missing {
+    Yet(String),
+    /// There was no time for an answer.
+    Unknown,
+    /// It is a sidecar's port for programs, which never will.
+    Sidecars,
+}
+
+/// Asks once.
+async fn ask(client: &Client<HttpConnector, Empty<Bytes>>, uri: &Uri, until: Instant) -> Result<(), Missing> {
+    let request =
+        Request::get(uri.clone()).body(Empty::new()).map_err(|error| Missing::Yet(error.to_string()))?;
     match timeout_at(until, client.request(request)).await {
         Ok(Ok(answer)) if answer.status() == 200 => Ok(()),
-        Ok(Ok(answer)) => Err(Some(format!("it answers {}", answer.status()))),
-        Ok(Err(error)) if error.is_connect() => Err(Some("nothing listens there".to_owned())),
-        Ok(Err(error)) => Err(Some(error.to_string())),
-        Err(_) => Err(None),
+        Ok(Ok(answer)) if answer.status() == 401 && is_of_sidecar(answer.headers()) => Err(Missing::Sidecars),
+        Ok(Ok(answer)) => Err(Missing::Yet(format!("it answers {}", answer.status()))),
+        Ok(Err(error)) if error.is_connect() => Err(Missing::Yet("nothing listens there".to_owned())),
+        Ok(Err(error)) => Err(Missing::Yet(error.to_string())),
+        Err(_) => Err(Missing::Unknown),
     }
+}
+
+fn is_of_sidecar(headers: &HeaderMap) -> bool {
+    headers.get("proxy-status").is_some_and(|by| by.as_bytes().starts_with(b"steadfast;"))
 }

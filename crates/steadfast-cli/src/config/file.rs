@@ -58,6 +58,13 @@ impl ConfigFile {
         self.entries.iter().find(|entry| entry.key.table == table && entry.key.name == name)
     }
 
+    /// Returns what holds for an option of the verbs with this table. `orders` looks into the sidecar's journal unless it
+    /// has one of its own.
+    pub(super) fn taken(&self, table: &str, name: &str) -> Option<&Entry> {
+        let own = self.entry(table, name);
+        own.or_else(|| if (table, name) == ("orders", "journal") { self.entry("proxy", name) } else { None })
+    }
+
     /// Returns how the file gives a secret: by which form, and the entry.
     pub(crate) fn secret(&self, name: &str) -> Option<(&'static str, &Entry)> {
         FORMS.iter().find_map(|form| Some((*form, self.entry("", &format!("{name}{form}"))?)))

@@ -27,7 +27,8 @@ pub(super) fn insert(
     let is_replay = path == ["replay"];
     let mut added = Vec::new();
     for entry in file.entries() {
-        let is_served = entry.key.table.is_empty() || key::own_table(path) == Some(entry.key.table);
+        let own = key::own_table(path).and_then(|table| file.taken(table, &entry.key.name));
+        let is_served = entry.key.table.is_empty() || own.is_some_and(|own| std::ptr::eq(own, entry));
         // A replay asks before it places orders at a service that its own command line does not name.
         let is_asked_for = is_replay && entry.key.name == "base-url";
         if !is_served || is_asked_for || entry.is_off() || rehearses && entry.key.is_of_account() {

@@ -24,7 +24,7 @@ pub(super) fn show(path: &[&str], given: &ArgMatches, taken: &ArgMatches) -> Res
             .get_raw(id)
             .map(|values| values.map(|value| value.to_string_lossy().into_owned()).collect::<Vec<_>>());
         let is_given = |source| given.value_source(id) == Some(source) && taken.value_source(id).is_some();
-        let of_file = file().and_then(|file| Some((file, file.entry(key.table, &key.name)?)));
+        let of_file = file().and_then(|file| Some((file, file.taken(key.table, &key.name)?)));
         let origin = match (&of_file, option.get_env()) {
             _ if is_given(ValueSource::CommandLine) => format!("--{}", key.name),
             (_, Some(name)) if is_given(ValueSource::EnvVariable) => name.to_string_lossy().into_owned(),

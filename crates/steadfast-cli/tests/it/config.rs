@@ -68,6 +68,12 @@ async fn each_fault_of_a_file_is_named_and_nothing_starts() {
     let started = steadfast(&["proxy", "--sandbox", "--config", path.to_str().unwrap()]).output().await;
     assert_eq!(code(&started.unwrap()), 2);
 
+    // Regression: it passed, and `proxy` refused it.
+    write(&path, "base-url = \"http://api.example/v2\"\n");
+    let checked = output(&["check-config", path.to_str().unwrap()]).await;
+    let told = format!("{}:1: base-url: base url is clear-text http to another machine", path.display());
+    assert!(code(&checked) == 2 && stderr(&checked).contains(&told), "{}", stderr(&checked));
+
     write(&path, "[proxy]\nport = 0\nlisten = \"unix:/tmp/none/x\"\n");
     let checked = output(&["check-config", path.to_str().unwrap()]).await;
     assert!(stderr(&checked).contains(":3: listen cannot be used with port"), "{}", stderr(&checked));
@@ -110,6 +116,23 @@ async fn a_value_holds_from_the_first_that_has_it_and_its_origin_is_told() {
     let shown = with(folder.path(), listen, &["proxy", "--sandbox", "--port", "0", "--print-config"]);
     let shown = { shown }.output().await.unwrap();
     assert!(stdout(&shown).contains("# listen is not set"), "{}{}", stdout(&shown), stderr(&shown));
+}
+
+/// Regression: `orders` did not know of the sidecar's journal, which the same file names.
+#[tokio::test]
+async fn orders_looks_into_the_sidecars_journal_unless_it_has_one_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("steadfast.toml").display().to_string();
+    let shown = async |text: &str, more: &[&str]| {
+        let args = [&["orders", "unresolved", "--print-config"], more].concat();
+        stdout(&{ with(folder.path(), text, &args) }.output().await.unwrap())
+    };
+    let sidecars = "[proxy]\njournal = \"/of/the/sidecar\"\n";
+    let told = shown(sidecars, &[]).await;
+    assert!(told.contains(&format!("journal = \"/of/the/sidecar\" # {file}:2")), "{told}");
+    let both = format!("{sidecars}[orders]\njournal = \"/own\"\n");
+    assert!(shown(&both, &[]).await.contains(&format!("journal = \"/own\" # {file}:4")));
+    assert!(shown(&both, &["--journal", "/given"]).await.contains("journal = \"/given\" # --journal"));
 }
 
 #[tokio::test]

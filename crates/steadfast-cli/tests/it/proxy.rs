@@ -533,6 +533,40 @@ async fn a_signal_goes_to_the_program_and_its_end_ends_the_proxy() {
     assert_eq!(killed.status.code(), Some(137));
 }
 
+/// Regression: it waited for as long as it may, and said that the server answers 401.
+#[tokio::test]
+async fn a_wait_for_the_port_for_programs_is_told_of_the_operators() {
+    let proxy = RunningProxy::start(steadfast(&["proxy", "--sandbox", "--port", "0", "--json"])).await;
+    let begun = tokio::time::Instant::now();
+    let args = ["wait", proxy.facts["base_url"].as_str().unwrap(), "--within", "60"];
+    let waited = steadfast(&args).output().await.unwrap();
+    let said = String::from_utf8(waited.stderr).unwrap();
+    assert_eq!(waited.status.code(), Some(2), "{said}");
+    assert!(said.contains("is a sidecar's port for programs") && said.contains("--admin-port"), "{said}");
+    assert!(begun.elapsed() < Duration::from_secs(30));
+    let args = ["wait", proxy.facts["admin_url"].as_str().unwrap(), "--ready"];
+    assert!(steadfast(&args).output().await.unwrap().status.success());
+}
+
+/// Regression: the first of these killed the proxy, and the program with it.
+#[cfg(unix)]
+#[tokio::test]
+async fn signals_that_mean_something_to_the_program_alone_reach_it() {
+    let names = ["USR1", "USR2", "QUIT", "ALRM", "WINCH", "HUP", "INT"];
+    let traps: Vec<String> = names.iter().map(|name| format!("trap 'echo {name}' {name}")).collect();
+    let script = format!("{}; echo ready; while :; do sleep 0.05; done", traps.join("; "));
+    let mut command = steadfast(&["exec", "--sandbox", "--", "sh", "-c", &script]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("ready"));
+    for name in names {
+        signal(&child, &format!("-{name}")).await;
+        assert_eq!(lines.next_line().await.unwrap().as_deref(), Some(name));
+    }
+    signal(&child, "-TERM").await;
+    assert_eq!(child.wait().await.unwrap().code(), Some(143));
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn a_service_manager_is_told_of_start_and_end() {
