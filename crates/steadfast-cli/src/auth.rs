@@ -49,7 +49,8 @@ struct Options {
 #[derive(Debug, Serialize)]
 struct Output {
     schema_version: u32,
-    /// `valid`, `expired`, `refused` or `none`; `given` if the environment has a token, which replaces the stored one.
+    /// `valid`, `unverified` if it was never used, `expired`, `refused` or `none`; `given` if the environment has a token,
+    /// which replaces the stored one.
     token: &'static str,
     /// Seconds since the Unix epoch.
     expires_at: Option<u64>,
@@ -156,7 +157,7 @@ async fn status(options: Options) -> Result<(), Failed> {
     }
     match output.token {
         // A valid token works even if the next login cannot.
-        "valid" | "given" => Ok(()),
+        "valid" | "unverified" | "given" => Ok(()),
         _ if output.latched => Err(Failed::latched(
             "logins are latched so that the account is not locked: correct the credentials and `steadfast login`, or \
              see `steadfast doctor` and `steadfast auth reset --help`",
@@ -173,7 +174,8 @@ impl Output {
             (None, _) => "none",
             (Some(_), Some(end)) if end <= now => "expired",
             _ if summary.is_some_and(is_refused) => "refused",
-            (Some(_), _) => "valid",
+            _ if summary.is_some_and(|summary| summary.has_worked) => "valid",
+            (Some(_), _) => "unverified",
         };
         Self {
             schema_version: 1,
@@ -195,7 +197,8 @@ impl Output {
 
     fn print(&self, summary: Option<&Summary>) {
         let end = summary.and_then(|summary| summary.expires_at).filter(|_| self.token != "given");
-        print_line(format_args!("token     {}", self.token));
+        let never_used = if self.token == "unverified" { ": never used" } else { "" };
+        print_line(format_args!("token     {}{never_used}", self.token));
         if let Some(end) = end {
             print_line(format_args!("until     {}", httpdate::fmt_http_date(end)));
         }

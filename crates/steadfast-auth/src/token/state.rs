@@ -421,7 +421,7 @@ impl TokenState {
 
     /// Returns true if the store has to be told that the service refuses the held token, once for each denial.
     pub(crate) fn tells_denial(&mut self, now: Now) -> bool {
-        let is_news = !self.flying && self.is_dead(now);
+        let is_news = !self.flying && (self.is_dead(now) || self.breaker.is_some());
         match &mut self.held {
             Some(held) if is_news && !held.denial_told => {
                 held.denial_told = true;

@@ -88,7 +88,7 @@ async fn c05_a_token_that_a_replay_found_refused_is_refused_for_every_verb() {
     assert_eq!(code(&user.totp(&["login"]).output().await.unwrap()), 0);
     let fine = user.command(&["auth", "status", "--json"]).output().await.unwrap();
     let fine: Value = serde_json::from_slice(&fine.stdout).unwrap();
-    assert_eq!((&fine["token"], &fine["refused_at"]), (&"valid".into(), &Value::Null), "{fine}");
+    assert_eq!((&fine["token"], &fine["refused_at"]), (&"unverified".into(), &Value::Null), "{fine}");
     let admin = user.sandbox.fact("admin_url").strip_prefix("http://").unwrap();
     post(admin, "/tokens/revoke", "application/json", "{}").await;
     let file = orders(2);
@@ -185,4 +185,37 @@ async fn a_sidecar_with_a_dead_token_sends_no_order_until_a_login_elsewhere() {
     let order = proxy.order("x-new-order: 1\r\n").await;
     assert!(order.starts_with("HTTP/1.1 200"), "{order}");
     assert_eq!(placed_orders(user.sandbox.fact("admin_url")).await.len(), 2);
+}
+
+/// Regression: a token that was refused from its first use on was told as valid.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_token_that_was_never_accepted_is_unverified_until_it_is_refused() {
+    let user = User::new().await;
+    assert_eq!(code(&user.totp(&["login"]).output().await.unwrap()), 0);
+    let status = async || {
+        let status = user.command(&["auth", "status"]).output().await.unwrap();
+        (code(&status), stdout(&status))
+    };
+    let (fine, said) = status().await;
+    assert!(fine == 0 && said.contains("token     unverified: never used\n"), "{said}");
+    let sandbox = user.sandbox.fact("admin_url").strip_prefix("http://").unwrap();
+    post(sandbox, "/tokens/revoke", "application/json", "{}").await;
+    let mut command = user.command(&["proxy", "--port", "0", "--json"]);
+    command.env_remove("XDG_RUNTIME_DIR");
+    let proxy = RunningProxy::start(command).await;
+    let admin = proxy.facts["admin_url"].as_str().unwrap().strip_prefix("http://").unwrap();
+    while get(admin, "/readyz", String::new()).await.starts_with("HTTP/1.1 200") {
+        get(proxy.authority(), "/v2/api/oms/orders", proxy.token()).await;
+    }
+    let told = async {
+        loop {
+            let (code, said) = status().await;
+            if said.contains("token     refused\n") {
+                break (code, said);
+            }
+        }
+    };
+    let (code, said) = timeout(Duration::from_secs(30), told).await.expect("it is told as refused");
+    assert!(code == 3 && said.contains("accepted  never: refused (401, last at "), "{said}");
 }

@@ -327,6 +327,10 @@ fn o10_a_new_token_refused_to_a_second_send_is_tried_once_more() {
     assert_eq!(state.refused(2, true, at(23 * HOUR)), later);
     assert_eq!(state.refused(2, true, at(23 * HOUR + 2_000)), AfterRefusal::Surface, "never accepted");
     assert_eq!(state.phase(at(23 * HOUR + 2_000)), TokenPhase::Suspect, "and the breaker is open");
+    let told = [0, 0].map(|_| state.tells_denial(at(23 * HOUR + 2_000)));
+    assert_eq!(told, [true, false], "the store hears of it once");
+    state.accepted(2);
+    assert!(!state.tells_denial(at(23 * HOUR + 2_000)));
 }
 
 #[test]
