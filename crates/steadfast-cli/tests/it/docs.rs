@@ -155,7 +155,10 @@ const TO_DO: [(&str, &str); 10] = [
     ),
     ("2", "correct the command line or the file that is named; nothing was sent"),
     ("3", "`steadfast login`, and run again"),
-    ("4", "correct the credentials, and `steadfast login`; `steadfast doctor` says what is wrong"),
+    (
+        "4",
+        "correct the credentials, and `steadfast login`; if that is refused, `steadfast auth reset` first. `steadfast doctor` says what is wrong",
+    ),
     ("5", "wait a minute, and run again"),
     (
         "6",
