@@ -41,6 +41,7 @@
 //! device instead of 29 to 33 KB. Also, its order of writes *is* the clock that the protocol needs, and every image
 //! that a crash can leave of it is small enough to be tested.
 
+mod content;
 mod disk;
 mod durable;
 mod entry;
@@ -48,14 +49,13 @@ mod error;
 mod file;
 mod fold;
 mod frame;
+mod lock_note;
 mod log;
-mod mark;
+mod on_disk;
 mod owner;
 mod paths;
 mod recorder;
-mod recovered;
 mod successor;
-mod written;
 
 use std::{fmt, path::Path};
 

@@ -14,13 +14,12 @@
 //!    in [`disbelief`] and [`mismatch`].
 //! 6. After the end: [`late`], [`alike`] and [`held_back`] for orders that appear, [`manual`] for rulings, [`last_look`]
 //!    for a shutdown.
-//! 7. Sessions, days and processes that are over: [`bygone`], [`day_clock`], [`overnight`], [`restart`].
+//! 7. Sessions, days and processes that are over: [`past_sessions`], [`day_clock`], [`overnight`], [`restart`].
 
 pub(crate) mod absence;
 pub(crate) mod alike;
 pub(crate) mod attempt;
 pub(crate) mod by_tag;
-pub(crate) mod bygone;
 pub(crate) mod candidates;
 pub(crate) mod claim;
 pub(crate) mod day_clock;
@@ -48,6 +47,7 @@ pub(crate) mod mismatch;
 pub(crate) mod order_event;
 pub(crate) mod order_protocol;
 pub(crate) mod overnight;
+pub(crate) mod past_sessions;
 pub(crate) mod phase;
 pub(crate) mod planning;
 pub(crate) mod query;

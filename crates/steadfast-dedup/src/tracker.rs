@@ -5,7 +5,6 @@
 //! tells the guard which account and intent a request belongs to.
 
 pub(crate) mod account;
-pub(crate) mod asker;
 pub(crate) mod cached;
 pub(crate) mod halt;
 pub(crate) mod joined;
@@ -14,6 +13,7 @@ pub(crate) mod polled_calls;
 pub(crate) mod poller;
 pub(crate) mod recovery;
 pub(crate) mod report;
+pub(crate) mod sent_credentials;
 pub(crate) mod shared_protocol;
 pub(crate) mod sync;
 pub(crate) mod ticket;

@@ -34,7 +34,7 @@ pin_project! {
 
 /// The data for the decision at the first poll.
 pub(crate) struct SendCheck {
-    pub(crate) limits: Limits,
+    pub(crate) limits: TimeLimits,
     pub(crate) stamp: Option<ext::SendStamp>,
     pub(crate) order: Option<CheckedOrder>,
     pub(crate) change: Option<CheckedChange>,
@@ -45,19 +45,19 @@ pub(crate) struct CheckedOrder {
     pub(crate) attempt: AttemptNo,
     pub(crate) epoch: HaltEpoch,
     /// The trading day that its journal entry has.
-    pub(crate) written: Option<TradingDay>,
+    pub(crate) journal_day: Option<TradingDay>,
 }
 
-/// Until when a request may leave. Time in suspension counts, so that nothing stale leaves after waking.
+/// Until when a request may leave. Time in suspension counts, so that nothing old leaves after the machine wakes.
 #[derive(Default)]
-pub(crate) struct Limits {
+pub(crate) struct TimeLimits {
     /// When its call began, and the clocks that measure the time since.
     pub(crate) began: Option<(Moment, Clocks)>,
     pub(crate) send_by: Option<Instant>,
     pub(crate) deadline: Option<Instant>,
 }
 
-impl Limits {
+impl TimeLimits {
     /// Returns the limits of an order or a change; other requests are checked by outer layers.
     pub(crate) fn of(extensions: &Extensions, clocks: &Clocks) -> Self {
         let call = Call::of(extensions);
@@ -99,7 +99,7 @@ impl SendCheck {
         let now = Instant::now();
         let in_time = self.limits.permit(now);
         if let Some(order) = self.order {
-            order.account.send(order.attempt, in_time, order.epoch, order.written)?;
+            order.account.send(order.attempt, in_time, order.epoch, order.journal_day)?;
         }
         if let Some(change) = self.change {
             change.halt.check(change.epoch)?;
@@ -163,8 +163,12 @@ mod tests {
     #[test]
     fn a_send_that_was_given_up_does_not_leave_at_a_late_poll() {
         let stamp = ext::SendStamp::new();
-        let check =
-            SendCheck { limits: Limits::default(), stamp: Some(stamp.clone()), order: None, change: None };
+        let check = SendCheck {
+            limits: TimeLimits::default(),
+            stamp: Some(stamp.clone()),
+            order: None,
+            change: None,
+        };
         let mut body = GuardedBody::new(Full::new(Bytes::from("qty=10")), check);
         assert!(stamp.give_up(), "nothing has left");
         let polled = Pin::new(&mut body).poll_frame(&mut Context::from_waker(std::task::Waker::noop()));
@@ -173,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_guarded_body_is_as_long_as_what_it_guards() {
-        let check = SendCheck { limits: Limits::default(), stamp: None, order: None, change: None };
+        let check = SendCheck { limits: TimeLimits::default(), stamp: None, order: None, change: None };
         let body = GuardedBody::new(Full::new(Bytes::from("qty=10")), check);
         assert_eq!(body.size_hint().exact(), Some(6));
     }

@@ -11,7 +11,7 @@ use crate::{
     error::OrderWithheld,
     numbers::{AttemptNo, ReadNo, Session},
     protocol::event::Answer,
-    tracker::{account::Account, asker::Asker},
+    tracker::{account::Account, sent_credentials::SentCredentials},
 };
 
 /// A physical send without an answer yet. Dropping it ends what it holds: its caller is gone.
@@ -24,7 +24,7 @@ pub(super) struct OpenSend {
     /// The session that a caller's own list belongs to.
     pub(super) session: Option<Session>,
     /// The token that asks for a list.
-    pub(super) asker: Option<Asker>,
+    pub(super) credentials: Option<SentCredentials>,
     /// When a send of the tracker's began, to judge the `Date` of its answer.
     pub(super) asked: Option<Moment>,
 }
@@ -49,8 +49,8 @@ impl OpenSend {
         }
         match answer {
             Ok(mut response) => {
-                if let Some(asker) = self.asker {
-                    response.extensions_mut().insert(asker);
+                if let Some(credentials) = self.credentials {
+                    response.extensions_mut().insert(credentials);
                 }
                 if let Some(session) = self.session {
                     response.extensions_mut().insert(session);
@@ -77,7 +77,7 @@ pub(super) struct OpenAttempt {
     attempt: AttemptNo,
     /// Knows the connection that it went over.
     stamp: Option<ext::SendStamp>,
-    asker: Option<Asker>,
+    credentials: Option<SentCredentials>,
     closed: bool,
 }
 
@@ -86,9 +86,9 @@ impl OpenAttempt {
         account: Arc<Account>,
         attempt: AttemptNo,
         stamp: Option<ext::SendStamp>,
-        asker: Option<Asker>,
+        credentials: Option<SentCredentials>,
     ) -> Self {
-        Self { account, attempt, stamp, asker, closed: false }
+        Self { account, attempt, stamp, credentials, closed: false }
     }
 
     fn close<RB>(mut self, answer: Result<Response<RB>, BoxError>) -> Result<Response<RB>, BoxError> {
@@ -98,8 +98,9 @@ impl OpenAttempt {
                 let status = response.status();
                 let mut outcome = outcome_of_order(&response);
                 // Searched for in the list, like any other order without a readable identifier.
-                if let (Outcome::Accepted { order_id: Some(id) }, Some(asker)) = (&outcome, &self.asker)
-                    && asker.is_quoted_in(id)
+                if let (Outcome::Accepted { order_id: Some(id) }, Some(credentials)) =
+                    (&outcome, &self.credentials)
+                    && credentials.occurs_in(id)
                 {
                     outcome = Outcome::Accepted { order_id: None };
                     Sent::of_mut(response.extensions_mut()).set_outcome(outcome.clone());

@@ -15,15 +15,15 @@ use tower_service::Service;
 use crate::{
     error::OrderWithheld,
     guard::{
-        guarded_body::{CheckedChange, CheckedOrder, GuardedBody, Limits, SendCheck},
+        guarded_body::{CheckedChange, CheckedOrder, GuardedBody, SendCheck, TimeLimits},
         open_send::{OpenAttempt, OpenSend, SentRead},
     },
     journal::{Durable, session_of},
     tracker::{
         account::recording::Begun,
-        asker::Asker,
         halt::Halt,
         order_tracker::OrderTracker,
+        sent_credentials::SentCredentials,
         ticket::{AnySession, Kind, Ticket, TicketFor},
     },
 };
@@ -58,7 +58,7 @@ impl<S> SendGuard<S> {
         Self {
             inner,
             salt: tracker.salt(),
-            halt: tracker.switch(),
+            halt: tracker.halt_switch(),
             clocks: tracker.settings().clocks.clone(),
         }
     }
@@ -99,16 +99,19 @@ impl<S> SendGuard<S> {
             }
         };
         let attempt = order.as_ref().map(|order| {
-            let asker = Asker::of(request.headers());
-            OpenAttempt::new(order.account.clone(), order.attempt, stamp.clone(), asker)
+            let credentials = SentCredentials::of(request.headers());
+            OpenAttempt::new(order.account.clone(), order.attempt, stamp.clone(), credentials)
         });
-        let asker = (attempt.is_none() && kind == Kind::List).then(|| Asker::of(request.headers())).flatten();
+        let credentials = (attempt.is_none() && kind == Kind::List)
+            .then(|| SentCredentials::of(request.headers()))
+            .flatten();
         // A change without an epoch from the outer layer belongs to the current one.
         let epoch = |request: &Request<B>| request.extensions().get().copied().or_else(|| self.halt.epoch());
         let change =
             (kind == Kind::Change).then(|| CheckedChange { halt: self.halt.clone(), epoch: epoch(&request) });
         let checked = order.is_some() || change.is_some();
-        let limits = if checked { Limits::of(request.extensions(), &self.clocks) } else { Limits::default() };
+        let limits =
+            if checked { TimeLimits::of(request.extensions(), &self.clocks) } else { TimeLimits::default() };
         let asked = own.then(|| self.clocks.at(Instant::now().into_std()));
         let request = request.map(|body| GuardedBody::new(body, SendCheck { limits, stamp, order, change }));
         let entered = match durable {
@@ -119,7 +122,7 @@ impl<S> SendGuard<S> {
                 Entered::Writing(timeout(PATIENCE, durable), service, request)
             }
         };
-        (entered, OpenSend { attempt, read, session, asker, asked })
+        (entered, OpenSend { attempt, read, session, credentials, asked })
     }
 }
 
@@ -157,10 +160,10 @@ fn write_down<B>(request: &Request<B>) -> Result<WrittenDown, OrderWithheld> {
             // An order without an intent is not sent.
             let intent = *intent.get().ok_or(OrderWithheld::NotWanted)?;
             ticket.account.check_day()?;
-            let Begun { attempt, durable, written } =
+            let Begun { attempt, durable, journal_day } =
                 ticket.account.begin(intent, session).ok_or(OrderWithheld::NotWanted)?;
             let order =
-                Some(CheckedOrder { account: ticket.account.clone(), attempt, epoch: *epoch, written });
+                Some(CheckedOrder { account: ticket.account.clone(), attempt, epoch: *epoch, journal_day });
             Ok(WrittenDown { order, durable, read: None })
         }
     }

@@ -4,15 +4,15 @@ use std::{
 };
 
 use super::{
+    content::{is_linked, read},
     disk::{Disk, DiskFile},
     entry::Entry,
     error::JournalError,
     fold::Fold,
     frame::{self, Head},
-    mark::{Mark, Reach},
+    lock_note::{LockNote, Reach},
     paths::{beside, folder_of},
-    recovered::{is_linked, read},
-    successor::{Rewriting, draw_salt, write_all, write_anew},
+    successor::{RewriteError, draw_salt, write_all, write_anew},
 };
 
 /// The file is rewritten once it has this size, and at least twice the size after the last rewrite.
@@ -67,12 +67,12 @@ impl<D: Disk> Log<D> {
             _ => JournalError::io("lock", &path)(error),
         })?;
         let note = disk.note(&mut lock).map_err(JournalError::io("read", &beside_it))?;
-        let mark = Mark::decode(&note);
-        let found = read(&disk, &path, mark)?;
+        let lock_note = LockNote::decode(&note);
+        let found = read(&disk, &path, lock_note)?;
         if found.as_ref().is_some_and(|found| found.linked) {
             return Err(JournalError::Linked { path });
         }
-        if found.is_some() && mark.is_between() {
+        if found.is_some() && lock_note.is_between() {
             // The file found must survive a loss of power before the note names it alone.
             let folder = folder_of(&path);
             disk.sync_directory(folder).map_err(JournalError::io("sync", folder))?;
@@ -82,7 +82,7 @@ impl<D: Disk> Log<D> {
             None => (draw_salt(), None, Fold::default()),
         };
         let fresh =
-            write_anew(&disk, &path, &mut lock, salt, before, &fold).map_err(Rewriting::into_error)?;
+            write_anew(&disk, &path, &mut lock, salt, before, &fold).map_err(RewriteError::into_error)?;
         Ok(Self {
             disk,
             path,
@@ -106,7 +106,7 @@ impl<D: Disk> Log<D> {
     ///
     /// As [`open`](Self::open), except for the lock and its note. `None` if there is no file.
     pub fn read(disk: &D, path: &Path) -> Result<Option<Vec<Entry>>, JournalError> {
-        Ok(read(disk, path, Mark::None)?.map(|found| found.fold.entries().cloned().collect()))
+        Ok(read(disk, path, LockNote::None)?.map(|found| found.fold.entries().cloned().collect()))
     }
 
     /// Fails as [`open`](Self::open) would, by its lock's note, `note`; nothing is locked or written.
@@ -115,7 +115,7 @@ impl<D: Disk> Log<D> {
     ///
     /// As [`open`](Self::open), except that another process may have it open.
     pub fn check(disk: &D, path: &Path, note: &[u8]) -> Result<(), JournalError> {
-        match read(disk, path, Mark::decode(note))? {
+        match read(disk, path, LockNote::decode(note))? {
             Some(found) if found.linked => Err(JournalError::Linked { path: path.to_owned() }),
             _ => Ok(()),
         }
@@ -204,7 +204,7 @@ impl<D: Disk> Log<D> {
     /// Notes what has just been synced. The note survives a killed process; a loss of power may undo it.
     fn note_reach(&mut self) -> Result<(), JournalError> {
         self.reached = self.reach();
-        let note = Mark::written(self.head.salt, self.reached, None).encode();
+        let note = LockNote::written(self.head.salt, self.reached, None).encode();
         let noted = self.disk.set_note(&mut self.lock, &note, false);
         noted.map_err(JournalError::io("write", beside(&self.path, ".lock")))
     }
@@ -231,7 +231,7 @@ impl<D: Disk> Log<D> {
         if !in_place {
             // For the next process: this one has sent orders that are not in the file there. It goes on with this file once
             // that is back.
-            let note = Mark::Displaced { salt: self.head.salt, file: Some(self.reach()) }.encode();
+            let note = LockNote::Displaced { salt: self.head.salt, file: Some(self.reach()) }.encode();
             if let Err(error) = self.disk.set_note(&mut self.lock, &note, true) {
                 tracing::error!(%error, "lock cannot say that its journal was displaced");
             }
@@ -252,7 +252,7 @@ impl<D: Disk> Log<D> {
                 Ok(())
             }
             // The old file is unchanged and goes on growing; the disk may have room later.
-            Err(Rewriting::NotBegun(_)) => {
+            Err(RewriteError::NotBegun(_)) => {
                 self.rewrite_at = self.size.saturating_mul(2);
                 Ok(())
             }

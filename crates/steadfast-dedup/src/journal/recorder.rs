@@ -144,15 +144,15 @@ impl Recorder {
     /// process.
     fn renamed(&self, from: TradingDay, day: TradingDay, intents: &[IntentNo]) {
         let mut chunks = intents.chunks(IDS).peekable();
-        let written = |intents: &[IntentNo]| {
+        let write = |intents: &[IntentNo]| {
             let intents = intents.iter().copied().collect();
             drop(self.journal.append_durably(self.entry(Record::Renamed { from, day, intents })));
         };
         // Lists have a day, too.
         if chunks.peek().is_none() {
-            written(&[]);
+            write(&[]);
         }
-        chunks.for_each(written);
+        chunks.for_each(write);
     }
 
     fn entry(&self, record: Record) -> Entry {

@@ -12,7 +12,7 @@ use super::{
     error::JournalError,
     fold::Fold,
     frame::{self, HEAD, Head, Salt},
-    mark::{Mark, Reach},
+    lock_note::{LockNote, Reach},
     paths::{beside, folder_of},
 };
 
@@ -23,15 +23,15 @@ pub(super) struct Successor<F> {
     pub(super) reached: Reach,
 }
 
-/// How writing a successor can fail.
-pub(super) enum Rewriting {
+/// Why a successor was not written.
+pub(super) enum RewriteError {
     /// The old file is in its place, and no sync has failed.
     NotBegun(JournalError),
     /// It is unknown which file is the durable one, or what a failed sync has lost.
     Unsure(JournalError),
 }
 
-impl Rewriting {
+impl RewriteError {
     pub(super) fn into_error(self) -> JournalError {
         match self {
             Self::NotBegun(error) | Self::Unsure(error) => error,
@@ -47,7 +47,7 @@ pub(super) fn write_anew<D: Disk>(
     salt: Salt,
     before: Option<Reach>,
     fold: &Fold,
-) -> Result<Successor<D::File>, Rewriting> {
+) -> Result<Successor<D::File>, RewriteError> {
     let (new, beside_it) = (beside(path, ".new"), beside(path, ".lock"));
     let (begun, mut records) = (Head { salt, nonce: draw(), records: 0 }, 0);
     let mut bytes = begun.encode().to_vec();
@@ -57,25 +57,25 @@ pub(super) fn write_anew<D: Disk>(
     }
     let head = Head { records, ..begun };
     bytes[..HEAD].copy_from_slice(&head.encode());
-    let create = |error| Rewriting::NotBegun(JournalError::io("create", &new)(error));
+    let create = |error| RewriteError::NotBegun(JournalError::io("create", &new)(error));
     let mut file = disk.create(&new).map_err(create)?;
-    write_all(&mut file, &bytes).map_err(|e| Rewriting::NotBegun(JournalError::io("write", &new)(e)))?;
-    file.sync().map_err(|e| Rewriting::Unsure(JournalError::io("sync", &new)(e)))?;
+    write_all(&mut file, &bytes).map_err(|e| RewriteError::NotBegun(JournalError::io("write", &new)(e)))?;
+    file.sync().map_err(|e| RewriteError::Unsure(JournalError::io("sync", &new)(e)))?;
     let reached = Reach { nonce: head.nonce, records: head.records, size: bytes.len() as u64 };
     if let Some(before) = before {
         // Before the names change: a crash may leave either of the two.
-        let note = Mark::written(salt, before, Some(reached)).encode();
+        let note = LockNote::written(salt, before, Some(reached)).encode();
         let noted = disk.set_note(lock, &note, true);
-        noted.map_err(|e| Rewriting::NotBegun(JournalError::io("write", &beside_it)(e)))?;
+        noted.map_err(|e| RewriteError::NotBegun(JournalError::io("write", &beside_it)(e)))?;
     }
     // From here on, whichever of the two files a crash leaves under the name holds everything so far.
-    disk.rename(&new, path).map_err(|e| Rewriting::Unsure(JournalError::io("rename", &new)(e)))?;
+    disk.rename(&new, path).map_err(|e| RewriteError::Unsure(JournalError::io("rename", &new)(e)))?;
     // Before anything is appended, so that no crash can bring back the file that would lack it.
     let folder = folder_of(path);
-    disk.sync_directory(folder).map_err(|e| Rewriting::Unsure(JournalError::io("sync", folder)(e)))?;
+    disk.sync_directory(folder).map_err(|e| RewriteError::Unsure(JournalError::io("sync", folder)(e)))?;
     // Only now is this file, and no other, certain to be there.
-    let noted = disk.set_note(lock, &Mark::written(salt, reached, None).encode(), true);
-    noted.map_err(|e| Rewriting::Unsure(JournalError::io("write", &beside_it)(e)))?;
+    let noted = disk.set_note(lock, &LockNote::written(salt, reached, None).encode(), true);
+    noted.map_err(|e| RewriteError::Unsure(JournalError::io("write", &beside_it)(e)))?;
     Ok(Successor { file, head, reached })
 }
 

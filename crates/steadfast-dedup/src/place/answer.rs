@@ -23,7 +23,7 @@ pub(crate) type CallResult<RB> = Result<Response<ResponseBody<RB>>, BoxError>;
 /// Answers a call that joined another one, once the found order is durable.
 pub(crate) async fn joined<RB>(account: &Account, verdict: Verdict) -> CallResult<RB> {
     if matches!(verdict, Verdict::Recovered { .. }) {
-        account.written().await;
+        account.wait_durable().await;
     }
     attached(verdict)
 }

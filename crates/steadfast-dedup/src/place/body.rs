@@ -40,7 +40,7 @@ impl<B> ResponseBody<B> {
 }
 
 impl<B: Body<Data = Bytes>> ResponseBody<B> {
-    pub(crate) fn overheard(body: B, listener: Box<Listener>) -> Self {
+    pub(crate) fn observed(body: B, listener: Box<Listener>) -> Self {
         Self { inner: Inner::Observed { body: ObservedBody::new(body, listener) } }
     }
 }

@@ -91,7 +91,7 @@ where
                     let listener = listener.take();
                     return Poll::Ready(answer.map(|response| {
                         match listener.and_then(|listener| listener.hears(&response)) {
-                            Some(listener) => response.map(|body| ResponseBody::overheard(body, listener)),
+                            Some(listener) => response.map(|body| ResponseBody::observed(body, listener)),
                             None => response.map(ResponseBody::service),
                         }
                     }));

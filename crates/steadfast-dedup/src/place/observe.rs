@@ -16,26 +16,26 @@ use crate::{
     numbers::{Session, TradingDay},
     tracker::{
         account::Account,
-        asker::{self, Asker},
         cached::is_out_of_a_cache,
+        sent_credentials::{self, SentCredentials},
     },
 };
 
 /// A longer list is not parsed: the caller waits meanwhile, and our own reads find its orders.
-const OVERHEARD: usize = 1024 * 1024;
+const LONGEST_OBSERVED: usize = 1024 * 1024;
 
 /// Reads along while a caller reads the order list.
 ///
 /// The caller gets the same bytes and frames as without it. Only what the list holds counts: it may not be the whole
 /// list. A body that exceeds the limit, fails, or is dropped halfway is not parsed.
 ///
-/// It is boxed because few answers have one, and every answer is moved with the room for it.
+/// It is boxed: few answers have one, and each answer would be moved with room for it.
 pub(crate) struct Listener {
     account: Arc<Account>,
     /// The day on which the list was asked for.
     day: TradingDay,
     session: Session,
-    asker: Option<Asker>,
+    credentials: Option<SentCredentials>,
     frames: Vec<Bytes>,
     held: usize,
 }
@@ -44,7 +44,14 @@ impl Listener {
     /// Returns a listener for the answer to a request of this account.
     pub(crate) fn new(account: Arc<Account>) -> Box<Self> {
         let day = account.today();
-        Box::new(Self { account, day, session: Session::default(), asker: None, frames: Vec::new(), held: 0 })
+        Box::new(Self {
+            account,
+            day,
+            session: Session::default(),
+            credentials: None,
+            frames: Vec::new(),
+            held: 0,
+        })
     }
 
     /// Returns the listener if the answer may be a usable list.
@@ -57,7 +64,7 @@ impl Listener {
         // With a journal, the guard names the session by a hash.
         let extensions = response.extensions();
         let hashed = extensions.get::<Session>().copied();
-        self.asker = extensions.get::<Asker>().cloned();
+        self.credentials = extensions.get::<SentCredentials>().cloned();
         self.session = hashed.unwrap_or_else(|| Session::new(Sent::of(extensions).generation()));
         (listed && plain && fresh).then_some(self)
     }
@@ -66,7 +73,7 @@ impl Listener {
     fn take(&mut self, frame: &Bytes) -> bool {
         self.held += frame.len();
         self.frames.push(frame.clone());
-        self.held <= self.account.settings.list_body_cap.min(OVERHEARD)
+        self.held <= self.account.settings.list_body_cap.min(LONGEST_OBSERVED)
     }
 
     fn end(self) {
@@ -76,7 +83,7 @@ impl Listener {
         };
         // If the list cannot be read, the caller gets that error too.
         if let Ok(records) = parse_order_list(&body, &self.account.settings.field_names)
-            && asker::name_orders(&records, self.asker.as_ref())
+            && sent_credentials::have_plausible_ids(&records, self.credentials.as_ref())
         {
             self.account.take_caller_list(self.day, self.session, records);
         }

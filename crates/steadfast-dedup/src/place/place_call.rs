@@ -53,8 +53,8 @@ where
             let account = &self.ticket.account;
             account.authorize(self.request.headers().get(header::AUTHORIZATION));
             let started = account.start_with(|| {
-                let way = Template::beside(&self.request, self.list_route.take())?;
-                Some(starter::<S, B, RB>(&self.service, way))
+                let template = Template::beside(&self.request, self.list_route.take())?;
+                Some(starter::<S, B, RB>(&self.service, template))
             });
             if !started {
                 return Err(Failure::refused(OrderWithheld::UnknownPath).into());

@@ -110,7 +110,7 @@ impl<'a, S> PlaceLoop<'a, S> {
                     verdict
                 }
                 Verdict::Recovered { order_id, status } => {
-                    account.written().await;
+                    account.wait_durable().await;
                     return Ok(synthesized(
                         &order_id.clone(),
                         "recovered",

@@ -71,8 +71,8 @@ where
         if request.extensions().get::<Recover>().is_some() {
             let account = self.tracker.account(Call::of(request.extensions()).account());
             account.authorize(request.headers().get(header::AUTHORIZATION));
-            let way = Template::beside(&request, self.list_route.clone());
-            let recovery = recover(self.tracker.clone(), account, service, way);
+            let template = Template::beside(&request, self.list_route.clone());
+            let recovery = recover(self.tracker.clone(), account, service, template);
             return ResponseFuture::order(None, Box::pin(recovery));
         }
         let kind = Kind::of(&request);
@@ -111,8 +111,8 @@ where
         };
         let ticket = Ticket::for_order(self.tracker.account(Call::of(request.extensions()).account()), epoch);
         let list_route = self.list_route.clone();
-        let placement = PlaceCall { ticket: ticket.clone(), service, request, list_route };
-        ResponseFuture::order(Some(ticket), Box::pin(placement.run(epoch)))
+        let call = PlaceCall { ticket: ticket.clone(), service, request, list_route };
+        ResponseFuture::order(Some(ticket), Box::pin(call.run(epoch)))
     }
 }
 
@@ -121,7 +121,7 @@ async fn recover<S, B, RB>(
     tracker: OrderTracker,
     account: Arc<Account>,
     service: S,
-    way: Option<Template>,
+    template: Option<Template>,
 ) -> CallResult<RB>
 where
     S: Service<Request<B>, Response = Response<RB>> + Clone + Send + 'static,
@@ -131,7 +131,7 @@ where
     RB: Body<Data = Bytes> + Send + 'static,
     RB::Error: Into<BoxError>,
 {
-    if !account.resume(|| Some(starter::<S, B, RB>(&service, way?))) {
+    if !account.resume(|| Some(starter::<S, B, RB>(&service, template?))) {
         return Err(Failure::refused(OrderWithheld::UnknownPath).into());
     }
     tracker.recovered_of(&account).await;

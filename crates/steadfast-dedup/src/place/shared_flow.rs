@@ -22,8 +22,7 @@ use crate::{
 /// The boxed future of an order's call: only a boxed future can move to a task after a poll.
 pub(crate) type Flow<RB> = Pin<Box<dyn Future<Output = CallResult<RB>> + Send>>;
 
-/// The flow of an order's call, polled by its caller until that is gone or keeps it unpolled, and by a task from then
-/// on.
+/// The flow of an order's call. Its caller polls it; once the caller is gone, or keeps it and does not poll, a task does.
 pub(crate) struct SharedFlow<RB> {
     /// The call's ticket, if it may send something.
     ticket: Option<Arc<Ticket>>,

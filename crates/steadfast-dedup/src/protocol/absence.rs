@@ -178,7 +178,7 @@ impl OrderProtocol {
             || intent.never().is_some()
             || !intent.has_caller()
             || !self.is_young(intent, self.time.now())
-            || intent.reopened()
+            || intent.was_resend_rejected()
             || intent.at_midnight()
             // By the service's clock the day may be over: its lists are empty then, whatever was placed.
             || self.time.is_midnight_near()

@@ -16,9 +16,9 @@ pub(crate) enum AttemptState {
     Open,
     /// Sent, and not answered.
     InFlight(Sent),
-    /// It did not leave, or was rejected while an earlier send stands.
+    /// It did not leave, was not executed, or was rejected while an earlier send stands.
     Void,
-    /// Refused without execution, by the service's word, which a list may refute.
+    /// Refused (401, 429) or rejected. A list may show that its order was placed all the same.
     Refused(Sent),
     /// Answered with an order id.
     Acknowledged(Sent),
@@ -80,7 +80,7 @@ impl Attempt {
         self.state = state;
     }
 
-    /// Returns when it left, if an order of it may exist.
+    /// Returns when it left, if nothing says that it placed no order: in flight, acknowledged or in doubt.
     pub(crate) fn standing(&self) -> Option<Sent> {
         match self.state {
             AttemptState::Open | AttemptState::Void | AttemptState::Refused(_) => None,
@@ -90,7 +90,7 @@ impl Attempt {
         }
     }
 
-    /// Returns when it left, if it was refused without having been executed.
+    /// Returns when it left, if the service refused or rejected it.
     pub(crate) fn refused(&self) -> Option<Sent> {
         match self.state {
             AttemptState::Refused(sent) => Some(sent),

@@ -24,15 +24,15 @@ use crate::{
     settings::policy::AccountMode,
 };
 
-/// The word of tags about an order in doubt.
+/// What the tags in lists say about an order in doubt.
 pub(crate) enum ByTag {
-    /// Nothing.
+    /// Nothing: no list shows its tag, or lists do not tell orders by tags.
     Nothing,
-    /// It is this one.
+    /// It is this listed order.
     Its(Arc<str>),
-    /// A listed order carries its tag, and a later list may show another one.
+    /// A listed order carries its tag, and a later list may show a second one that does.
     Unclear,
-    /// Listed orders carry its tag that cannot all be it.
+    /// The tag was copied: more listed orders carry it than can be this order, or one that may not be it.
     Copied,
 }
 
@@ -90,7 +90,7 @@ impl OrderProtocol {
         for record in records.iter().filter(|record| !matcher::is_exit_leg(record)) {
             match self.listed.owner(&record.order_id) {
                 None if self.tags.owner(record).is_some() => news.shown.push(record.clone()),
-                Some(owner) if source.own && self.is_unlike_its_tag(owner, source.session, record) => {
+                Some(owner) if source.by_poller && self.is_unlike_its_tag(owner, source.session, record) => {
                     news.unlike.push((owner, record.clone()));
                 }
                 _ => {}
@@ -138,21 +138,22 @@ impl OrderProtocol {
         })
     }
 
-    /// Returns listed orders like the intent's that are strangers' only because they show no tag.
+    /// Returns listed orders like the intent's that pass for strangers' only because they show no tag.
     ///
-    /// One list does not tell: the next one may show it.
-    pub(crate) fn bare<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
+    /// One list is not enough for that: the next one may show a tag.
+    pub(crate) fn untagged_alike<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
         self.listed.unowned.of(intent.key()).filter(|fresh| {
             intent.could_own(fresh.first_seen)
                 && !fresh.late
                 && matcher::loose(&fresh.record, intent.order())
-                && self.is_certainly_not(intent, fresh)
+                && self.is_excluded_by_tag(intent, fresh)
                 && !self.tags.is_strangers(fresh)
         })
     }
 
-    /// True if a listed order is certainly not the intent's, so that it is no reason to doubt its absence.
-    pub(crate) fn is_certainly_not(&self, intent: &Intent, fresh: &Fresh) -> bool {
+    /// True if the tag of a listed order, or the lack of one, says that it is not the intent's: it is no reason to doubt
+    /// the intent's absence.
+    pub(crate) fn is_excluded_by_tag(&self, intent: &Intent, fresh: &Fresh) -> bool {
         intent.tag().is_some_and(|tag| self.tags.excludes(tag, intent.order(), fresh))
     }
 

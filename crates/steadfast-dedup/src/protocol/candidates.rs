@@ -36,7 +36,7 @@ impl OrderProtocol {
                 && !fresh.late
                 && matcher::loose(&fresh.record, intent.order())
                 && !self.is_strict(intent, fresh)
-                && !self.is_certainly_not(intent, fresh)
+                && !self.is_excluded_by_tag(intent, fresh)
                 // Of two equal intents, the one of the order's session comes first, but may end up with another of
                 // several orders. The rest is then this intent's, so until that is known the order is near.
                 && !fresh.record.qty.and_then(|qty| asked.get(&qty)).is_some_and(|others| {
@@ -56,7 +56,7 @@ impl OrderProtocol {
             && self.settings.account_mode == AccountMode::Exclusive
             && !self.listed.recognises(&intent.order().sym_id().folded());
         let (strangers, more) = self.listed.unowned.strange(sent.unwrap_or_default());
-        let may_be_its = move |fresh: &&Fresh| matters && !self.is_certainly_not(intent, fresh);
+        let may_be_its = move |fresh: &&Fresh| matters && !self.is_excluded_by_tag(intent, fresh);
         (strangers.filter(may_be_its), more && matters)
     }
 
@@ -65,7 +65,7 @@ impl OrderProtocol {
     /// An equal order lost in that session may be it too: a session's list may show orders of earlier sessions.
     pub(crate) fn shown_as<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
         let alike = self.intent_strict(intent).chain(self.near(intent));
-        alike.chain(self.strangers(intent).0).chain(self.tagged(intent)).chain(self.bare(intent))
+        alike.chain(self.strangers(intent).0).chain(self.tagged(intent)).chain(self.untagged_alike(intent))
     }
 
     /// True if more orders of other names are listed than are kept, and one of those could be the intent's.
@@ -74,8 +74,8 @@ impl OrderProtocol {
     }
 
     /// True if more orders are listed than are kept, and one of those could be the intent's.
-    pub(crate) fn is_crowded(&self, intent: &Intent) -> bool {
-        intent.first_sent().is_some_and(|sent| self.listed.unowned.is_crowded(intent.key(), sent.seq, None))
+    pub(crate) fn has_overflow(&self, intent: &Intent) -> bool {
+        intent.first_sent().is_some_and(|sent| self.listed.unowned.has_overflow(intent.key(), sent.seq, None))
     }
 
     /// Returns orders like the intent's that answers gave to other intents, which had asked for something else.
@@ -103,12 +103,14 @@ impl OrderProtocol {
     /// this one's.
     pub(crate) fn is_disputed(&self, intent: &Intent) -> bool {
         let (mut disputed, more) = self.disputed(intent);
-        more || disputed.next().is_some() || self.may_be_doubled(intent)
+        more || disputed.next().is_some() || self.may_be_under_a_repeated_id(intent)
     }
 
     /// True if a list shows an identifier twice, so that one of the two records may be this intent's.
-    fn may_be_doubled(&self, intent: &Intent) -> bool {
-        intent.first_left().is_some_and(|sent| self.listed.may_be_doubled(intent.order(), sent.seq))
+    fn may_be_under_a_repeated_id(&self, intent: &Intent) -> bool {
+        intent
+            .first_left()
+            .is_some_and(|sent| self.listed.may_be_under_a_repeated_id(intent.order(), sent.seq))
     }
 
     /// True if such an order is exactly this one's.
@@ -121,7 +123,7 @@ impl OrderProtocol {
     /// wrong answer.
     pub(crate) fn is_vetoed(&self, intent: &Intent) -> bool {
         let (mut strangers, more) = self.strangers(intent);
-        self.is_crowded(intent)
+        self.has_overflow(intent)
             || more
             || self.is_disputed(intent)
             || self.near(intent).next().is_some()
@@ -141,21 +143,21 @@ impl OrderProtocol {
         if changed { Reason::NearMatch } else { Reason::SessionChanged }
     }
 
-    /// True if an order is exactly the intent's, as far as its possible owners are known.
+    /// True if a listed order equals the intent's, and nothing says that it is another's.
     fn is_strict(&self, intent: &Intent, fresh: &Fresh) -> bool {
         intent.could_own(fresh.first_seen)
             && !fresh.late
             && matcher::strict(&fresh.record, intent.order())
-            && !self.is_contested(intent, fresh)
+            && !self.fits_two_of_ours(intent, fresh)
             && !self.is_another_sessions(intent, fresh)
-            && !self.is_certainly_not(intent, fresh)
+            && !self.is_excluded_by_tag(intent, fresh)
             && !self.carries_anothers_tag(intent, fresh)
             && !self.listed.is_ambiguous(&fresh.order_id)
     }
 
     // A record that matches two different orders of ours identifies neither; an answer may still do so. A refused
     // order counts, because it may have been placed all the same.
-    fn is_contested(&self, intent: &Intent, fresh: &Fresh) -> bool {
+    fn fits_two_of_ours(&self, intent: &Intent, fresh: &Fresh) -> bool {
         self.rules.told_apart
             && self.keys.get(intent.key()).is_some_and(KeyIntents::is_mixed)
             && self.standing_of(intent.key()).chain(self.refused_of(intent.key())).any(|(_, other)| {
@@ -168,7 +170,7 @@ impl OrderProtocol {
     /// True if an answer that is still awaited may say which of two orders a record shows.
     pub(crate) fn may_be_told_apart(&self, intent: &Intent) -> bool {
         let shared = self.listed.unowned.strict(intent.key(), intent.order()).filter(|fresh| {
-            intent.could_own(fresh.first_seen) && !fresh.late && self.is_contested(intent, fresh)
+            intent.could_own(fresh.first_seen) && !fresh.late && self.fits_two_of_ours(intent, fresh)
         });
         let mut shared = shared.map(|fresh| fresh.first_seen);
         shared.any(|first_seen| {
@@ -195,20 +197,20 @@ impl OrderProtocol {
             })
     }
 
-    /// Returns the decided intent with a send taken for dead that a listed order matches.
+    /// Returns the decided intent with a lost send that a listed order matches.
     pub(crate) fn dead_owner(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
         let mut dead = self.dead_of(key).filter(|(_, intent)| self.is_strict(intent, fresh));
         dead.next().map(|(number, _)| number)
     }
 
     /// True if a search for the intent would have claimed this order.
-    pub(crate) fn is_certainly(&self, intent: &Intent, fresh: &Fresh) -> bool {
+    pub(crate) fn would_be_claimed(&self, intent: &Intent, fresh: &Fresh) -> bool {
         let by_likeness = self.settings.account_mode == AccountMode::Exclusive && intent.has_baseline();
         let by_tag = || intent.tag().is_some_and(|tag| self.tags.proves(tag, fresh));
         self.is_strict(intent, fresh) && (by_likeness || by_tag())
     }
 
-    /// Returns the intents of a key whose order may still appear: in flight, in doubt, or dead.
+    /// Returns the intents of a key whose order may still appear: in flight, in doubt, or decided with a lost send.
     fn standing_of(&self, key: &Key) -> impl Iterator<Item = (IntentNo, &Intent)> {
         self.live_of(key).chain(self.dead_of(key))
     }

@@ -72,13 +72,12 @@ impl OrderProtocol {
         self.resolve(&key, out);
     }
 
-    /// Returns the candidates of an intent that are not reported anywhere else.
+    /// Returns the candidates of an intent that are reported nowhere else. Left out are orders that
     ///
-    /// An order is left out if it is only like this intent's, and exactly matches a send that was taken for dead or
-    /// refused: that it exists is still to be reported to that send's caller. So is one that equals another order of
-    /// ours and cannot be this one: it is one too many. So is an order that matches both this
-    /// intent and a refused send, where more orders are listed than intents could own: a list without prices shows
-    /// both alike, and one is too many.
+    /// - are only similar to the intent's, and equal one of a lost or refused send: they are reported as that one;
+    /// - equal another order of ours and cannot be this one: each of them is one too many;
+    /// - equal both this intent's and a refused one, where more are listed than intents could own: a list without prices
+    ///   shows both alike, and the surplus is reported as the refused one.
     fn told_of(&self, intent: &Intent) -> BTreeSet<Arc<str>> {
         let is_refused = |fresh: &Fresh| self.refused_owner(intent.key(), fresh).is_some();
         let dead: Vec<_> = self.dead_of(intent.key()).map(|(_, intent)| intent).collect();
@@ -108,7 +107,7 @@ impl OrderProtocol {
         strict.into_iter().chain(near).map(|fresh| fresh.order_id.clone()).collect()
     }
 
-    /// Returns how many waiting intents, this one included, could own one of these orders.
+    /// Returns how many intents in flight or in doubt, this one included, could own one of these orders.
     fn claimants(&self, intent: &Intent, orders: &[&Fresh]) -> usize {
         let may_own = |other: &Intent| {
             let is_it = |fresh: &&Fresh| {
@@ -142,7 +141,7 @@ impl OrderProtocol {
     fn next_claim(&self, key: &Key) -> Option<(IntentNo, Claim)> {
         let open = self.open_of(key);
         let claim = |number: IntentNo| Some((number, self.claim_of(key, number)?));
-        if open.len() > 1 && self.rules.neediest_first {
+        if open.len() > 1 && self.rules.worst_alternative_first {
             for worst in [Alternative::Contradiction, Alternative::Report] {
                 let mut claims = open.iter().filter(|&&number| self.alternative(number) == worst);
                 // A barred claim ends without an order, so it waits until the others have taken theirs.
@@ -213,7 +212,7 @@ impl OrderProtocol {
         if let Some(intent) = self.intents.get(&number).filter(is_named) {
             self.listed.recognise(intent.order().sym_id().folded());
         }
-        self.tally.recover(confidence, self.lag(number));
+        self.tally.recover(confidence, self.lateness_of(number));
         let status = fresh.record.status.as_ref().map(|status| match status {
             Code::Known(status) => status.as_str().to_owned(),
             Code::Other(text) => text.clone(),
@@ -246,8 +245,8 @@ impl OrderProtocol {
         }
     }
 
-    /// Returns how long after the lateness base an intent's order is seen.
-    pub(crate) fn lag(&self, number: IntentNo) -> Duration {
+    /// Returns how long after its lateness base an intent's order is seen now; zero if it was never in doubt.
+    pub(crate) fn lateness_of(&self, number: IntentNo) -> Duration {
         let doubt = self.intents.get(&number).and_then(|intent| intent.doubt());
         doubt.map_or(Duration::ZERO, |doubt| self.time.now().saturating_sub(doubt.base))
     }
@@ -266,7 +265,7 @@ impl OrderProtocol {
     /// one.
     fn may_own_an_older(&self, intent: &Intent, fresh: &Fresh) -> bool {
         let sent = intent.first_sent().map(|sent| sent.seq).unwrap_or_default();
-        self.listed.unowned.is_crowded(intent.key(), sent, Some(fresh.first_seen))
+        self.listed.unowned.has_overflow(intent.key(), sent, Some(fresh.first_seen))
             || self.listed.withdrawn.awaits_recalled(intent.key(), sent, fresh.first_seen)
             || self.near(intent).any(|older| older.first_seen < fresh.first_seen)
     }

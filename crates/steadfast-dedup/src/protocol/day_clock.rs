@@ -38,9 +38,9 @@ pub(crate) struct DayClock {
     /// Whether the service has confirmed the time.
     confirmed: bool,
     /// Where the wall clock was when its step was last reported.
-    told: Option<i64>,
+    reported: Option<i64>,
     /// The day in the journal of an earlier process; 0 if there is none.
-    written: TradingDay,
+    journal_day: TradingDay,
 }
 
 /// The changes by a reading or a date.
@@ -57,8 +57,8 @@ impl DayClock {
     pub(crate) fn new(now: Reading) -> Self {
         let believed = now.wall - now.carried;
         let day = TradingDay(now.wall.div_euclid(DAY));
-        let written = TradingDay::default();
-        Self { day, believed, anchor: believed, dated: None, confirmed: false, told: None, written }
+        let journal_day = TradingDay::default();
+        Self { day, believed, anchor: believed, dated: None, confirmed: false, reported: None, journal_day }
     }
 
     pub(crate) fn day(&self) -> TradingDay {
@@ -76,7 +76,7 @@ impl DayClock {
 
     /// Sets a lower bound for the day: an earlier process has written it down.
     pub(crate) fn at_least(&mut self, day: TradingDay) {
-        self.written = day;
+        self.journal_day = day;
         self.day = self.day.max(day);
     }
 
@@ -87,12 +87,12 @@ impl DayClock {
         let by_date = self.dated.is_some_and(|dated| agree(dated, wall));
         if agree(wall, self.anchor) || by_date {
             self.believed = wall;
-            self.told = None;
+            self.reported = None;
             if by_date {
                 self.anchor = wall;
             }
-        } else if self.told.is_none_or(|told| !agree(told, wall)) {
-            self.told = Some(wall);
+        } else if self.reported.is_none_or(|reported| !agree(reported, wall)) {
+            self.reported = Some(wall);
             change.stepped = Some(wall - self.believed);
         }
         let today = TradingDay((self.time(wall) + now.carried).div_euclid(DAY));
@@ -144,10 +144,10 @@ impl DayClock {
         let right = if agree(dated, wall) { wall } else { dated };
         let stepped = (right != wall).then(|| wall - dated);
         (self.believed, self.anchor, self.confirmed) = (right, right, true);
-        self.told = stepped.map(|_| wall);
+        self.reported = stepped.map(|_| wall);
         let day_of = |time: i64| TradingDay((time + now.carried).div_euclid(DAY));
         // The day in the journal goes on if it may have begun.
-        let today = day_of(right).max(self.written.min(day_of(right + SLACK)));
+        let today = day_of(right).max(self.journal_day.min(day_of(right + SLACK)));
         // If the clock was behind, the day with the wrong name is the one on which the process began, even if it is
         // over by now.
         let begun = TradingDay(right.div_euclid(DAY)).max(self.day);
@@ -164,7 +164,7 @@ impl DayClock {
 
     /// True while the wall clock differs from the believed time.
     pub(crate) fn is_doubted(&self) -> bool {
-        self.told.is_some()
+        self.reported.is_some()
     }
 
     /// True once the service has confirmed the time.

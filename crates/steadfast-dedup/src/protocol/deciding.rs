@@ -1,4 +1,4 @@
-//! How intents end, and days.
+//! Ends intents and trading days.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// How much later than the end of its connection a request may arrive, where the kernel still holds it.
+/// How long after the end of its connection a request may still arrive, because the kernel holds it.
 const ORPHANED: Duration = Duration::from_secs(120);
 
 impl OrderProtocol {

@@ -40,8 +40,8 @@ impl OrderProtocol {
             self.keys.unsettle(intent.key(), attempt, base.saturating_add(lateness));
         }
         let key = intent.key().clone();
-        self.keys.reopen(&key, number);
-        self.intents.reopen(number);
+        self.keys.undecide(&key, number);
+        self.intents.undecide(number);
         self.watches.unwatch(number);
         self.take_back_late(number);
         let since = self.time.tick();
@@ -215,7 +215,7 @@ impl OrderProtocol {
             return None;
         }
         let (lateness, beyond) = (self.settings.lateness, self.overdue_before(last));
-        let first = if self.reads.last_pace().listless {
+        let first = if self.reads.last_pace().without_list {
             Some(schedule::next_try(last.unwrap_or_default()))
         } else {
             let overdue =

@@ -13,7 +13,7 @@ pub(crate) struct Doubt {
     pub(crate) base: Duration,
     /// When the search is given up.
     pub(crate) until: Duration,
-    /// Whether that was already extended, to wait for others to settle.
+    /// Whether that was put off already, to wait for other orders of the key to settle.
     prolonged: bool,
     /// Valid reads in the session of the attempt.
     pub(crate) here: Evidence,
@@ -77,7 +77,7 @@ impl Doubt {
 /// The block that an order lost before midnight puts on later ones, until lists show nothing of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block {
-    /// From when on a list counts: once settled, plus the lateness bound again.
+    /// From when on a list counts: the lateness bound after the order has settled.
     from: Duration,
     /// Lists in a row that showed nothing like it, and their session.
     clean: u8,

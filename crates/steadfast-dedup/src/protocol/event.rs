@@ -58,11 +58,11 @@ pub enum Event {
         /// The session that it is sent in.
         session: Session,
     },
-    /// The transport polled its body, and it leaves now.
+    /// The transport polled the send's body, and the order leaves now.
     Sent(AttemptNo),
-    /// The transport polled its body, and it was withheld.
+    /// The transport polled the send's body, and the order was withheld.
     Withheld(AttemptNo),
-    /// Its answer arrived, or is lost.
+    /// A send's answer arrived, or is lost.
     Closed {
         /// The attempt.
         attempt: AttemptNo,
@@ -75,9 +75,9 @@ pub enum Event {
     Concluded(IntentNo),
     /// The caller is gone.
     Abandoned(IntentNo),
-    /// The list must be known before the next order.
+    /// An order waits for a list to be compared with.
     BaselineWanted,
-    /// A last look for orders that ended without certainty is wanted.
+    /// A shutdown wants the list read a last time, for orders that appeared late or are not confirmed.
     LastLook,
     /// A user rules on an order that ended without certainty.
     Ruled {

@@ -35,7 +35,7 @@ pub(crate) struct Mismatch {
     shows: Shows,
     /// The key and quantity of the record, as far as it shows them: such an order is listed.
     listed: Option<(Key, Decimal)>,
-    told: bool,
+    reported: bool,
 }
 
 /// In which field the record differs.
@@ -135,7 +135,7 @@ impl Fidelity {
         shows: Shows,
         listed: Option<(Key, Decimal)>,
     ) {
-        self.mismatches.entry(order_id.into()).or_insert(Mismatch { owner, shows, listed, told: false });
+        self.mismatches.entry(order_id.into()).or_insert(Mismatch { owner, shows, listed, reported: false });
     }
 
     pub(crate) fn end_mismatch(&mut self, order_id: &str) {
@@ -147,11 +147,11 @@ impl Fidelity {
     }
 
     /// Returns the mismatches that were not reported yet, and counts them as reported.
-    pub(crate) fn untold_mismatches(&mut self) -> Vec<(Arc<str>, IntentNo)> {
-        let untold = self.mismatches.iter_mut().filter(|(_, mismatch)| !mismatch.told);
-        untold
+    pub(crate) fn unreported_mismatches(&mut self) -> Vec<(Arc<str>, IntentNo)> {
+        let unreported = self.mismatches.iter_mut().filter(|(_, mismatch)| !mismatch.reported);
+        unreported
             .map(|(order_id, mismatch)| {
-                mismatch.told = true;
+                mismatch.reported = true;
                 (order_id.clone(), mismatch.owner)
             })
             .collect()

@@ -186,12 +186,12 @@ fn is_of_its_quantity(record: &OrderRecord, order: &OrderRequest) -> bool {
     record.qty.is_none_or(|qty| qty == order.qty())
 }
 
-/// True if, by the service's word, an intent has no order that is not known: it has another one, or was refused.
+/// True if an intent needs no other order by the service's word: it has one, or it was refused or rejected.
 fn is_unlikely_owner(intent: &Intent) -> bool {
     intent.order_id().is_some() || intent.was_told_not_placed()
 }
 
-/// True if one more order like this one's, which was placed at the first attempt, is one too many.
+/// True if one more order that equals this intent's is one too many: its own is known, and it was sent only once.
 pub(crate) fn is_excess_of(intent: &Intent) -> bool {
     intent.order_id().is_some() && intent.resends() == 0 && !intent.was_refused()
 }

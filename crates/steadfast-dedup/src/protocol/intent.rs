@@ -35,7 +35,7 @@ pub(crate) struct Intent {
     /// Whether its last refusal was one of the token (401).
     token_refused: bool,
     /// Whether a resend was rejected. Then the earlier sends are searched for once more and never sent again.
-    reopened: bool,
+    resend_rejected: bool,
     /// Boxed: few orders are ever in doubt, and all of a day are kept.
     doubt: Option<Box<Doubt>>,
     /// It was reported that the lists behind its resend may have lacked its order.
@@ -70,7 +70,7 @@ impl Intent {
             caller_waits: true,
             has_baseline: false,
             token_refused: false,
-            reopened: false,
+            resend_rejected: false,
             doubt: None,
             suspected: false,
             late: 0,
@@ -148,8 +148,8 @@ impl Intent {
         self.token_refused
     }
 
-    pub(crate) fn reopened(&self) -> bool {
-        self.reopened
+    pub(crate) fn was_resend_rejected(&self) -> bool {
+        self.resend_rejected
     }
 
     pub(crate) fn doubt(&self) -> Option<&Doubt> {
@@ -198,7 +198,7 @@ impl Intent {
         open.map(|found| found.set_state(AttemptState::Void)).is_some()
     }
 
-    /// Takes back the permission to send, because it was not used; false if there was none.
+    /// Takes back an unused grant; false if it had no permission to send.
     pub(crate) fn judge_again(&mut self) -> bool {
         match self.phase {
             Phase::Granted => self.phase = Phase::Doubt,
@@ -243,7 +243,7 @@ impl Intent {
 
     /// Counts settled attempts as unsettled again, because a resend was refused; returns which.
     pub(crate) fn unsettle(&mut self) -> Vec<usize> {
-        self.reopened = true;
+        self.resend_rejected = true;
         let settled = self.attempts.iter_mut().enumerate().filter_map(|(index, attempt)| {
             let AttemptState::Doubt { settled, .. } = attempt.state_mut() else { return None };
             settled.take().map(|_| index)
@@ -310,7 +310,7 @@ impl Intent {
         unanswered.collect()
     }
 
-    /// Nothing of it stands any more.
+    /// Notes that no send of it may have placed an order.
     pub(crate) fn rest(&mut self) {
         self.phase = Phase::Idle;
     }
@@ -398,7 +398,7 @@ impl Intent {
         self.block.get_or_insert(Block::new(from));
     }
 
-    /// Puts the begin of that off, after a restart.
+    /// Lets those lists count only from this time on, after a restart.
     pub(crate) fn put_off_block(&mut self, from: Duration) {
         if let Some(block) = &mut self.block {
             block.put_off(from);
@@ -425,12 +425,12 @@ impl Intent {
         self.late = self.late.saturating_sub(1);
     }
 
-    /// Returns its first send that may have placed an order.
+    /// Returns its first send that may have placed an order, without those that were refused or rejected.
     pub(crate) fn first_sent(&self) -> Option<Sent> {
         self.attempts.iter().find_map(Attempt::standing)
     }
 
-    /// Returns its first send that may have placed an order, including refused ones.
+    /// Returns its first send that left, also if it was refused or rejected.
     pub(crate) fn first_left(&self) -> Option<Sent> {
         self.attempts.iter().find_map(|attempt| attempt.standing().or(attempt.refused()))
     }
@@ -450,7 +450,7 @@ impl Intent {
         self.first_left().is_some_and(|sent| sent.seq < first_seen)
     }
 
-    /// True if a send of it is taken for dead, and an order of that send may still appear.
+    /// True if it is decided, and one of its sends was lost for good: an order of that send may still appear.
     pub(crate) fn is_presumed_dead(&self) -> bool {
         let Some(finding) = self.finding() else { return false };
         let lost = |attempt: &&Attempt| matches!(attempt.state(), AttemptState::Doubt { .. });

@@ -98,7 +98,7 @@ impl Intents {
 
     /// Makes the name of an intent stand for it again, and returns the intent that it stood for; `None` if that one has
     /// left.
-    pub(crate) fn hold_name(&mut self, number: IntentNo) -> Option<IntentNo> {
+    pub(crate) fn take_name_back(&mut self, number: IntentNo) -> Option<IntentNo> {
         let name = self.all.get(&number)?.name()?;
         let holder = self.names.get(name).copied().unwrap_or(number);
         // A repeat that has not left yet joins it.
@@ -182,7 +182,7 @@ impl Intents {
     }
 
     /// Takes an intent out of the decided ones.
-    pub(crate) fn reopen(&mut self, number: IntentNo) {
+    pub(crate) fn undecide(&mut self, number: IntentNo) {
         self.finished.retain(|&other| other != number);
     }
 

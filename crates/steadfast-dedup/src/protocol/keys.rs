@@ -28,9 +28,11 @@ pub(crate) struct KeyIntents {
     finished: BTreeSet<IntentNo>,
     /// The finished ones with a send that was never answered.
     dead: BTreeSet<IntentNo>,
-    /// The finished ones whose caller was told of a refusal.
+    /// The finished ones whose caller was told of a refusal or a rejection.
     refused: BTreeSet<IntentNo>,
+    /// How many attempts in doubt are not settled.
     unsettled: usize,
+    /// When the last of the others settled.
     last_settled: LogicalTime,
     /// One of the orders that were sent; `mixed`: an order that differs from it was sent too.
     sample: Option<Arc<OrderRequest>>,
@@ -46,7 +48,9 @@ pub(crate) struct KeyIntents {
 /// How a decided intent counts among those of its key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended {
+    /// An order of a lost send may still appear.
     pub(crate) is_dead: bool,
+    /// Its caller was told of a refusal or a rejection.
     pub(crate) is_refused: bool,
     /// When it ended, if it bars conclusions about later orders.
     pub(crate) blocks_since: Option<LogicalTime>,
@@ -185,7 +189,7 @@ impl Keys {
     }
 
     /// Takes an intent out of the decided ones, among the live ones, because its answer is not believed any more.
-    pub(crate) fn reopen(&mut self, key: &Key, number: IntentNo) {
+    pub(crate) fn undecide(&mut self, key: &Key, number: IntentNo) {
         let its = self.entry(key);
         its.stand(number);
         its.finished.remove(&number);
@@ -193,7 +197,7 @@ impl Keys {
     }
 
     /// Takes an intent out of the decided ones, because its refusal does not end it any more.
-    pub(crate) fn reopen_refused(&mut self, key: &Key, number: IntentNo) {
+    pub(crate) fn undecide_refused(&mut self, key: &Key, number: IntentNo) {
         if let Some(its) = self.all.get_mut(key) {
             its.finished.remove(&number);
             its.refused.remove(&number);

@@ -21,7 +21,7 @@ impl OrderProtocol {
             || self.rejections_show().is_some();
         let (since, shows) = (self.time.now(), self.refusals_show().max(self.late_refusals_show()));
         // An order that one list lacks is reported once a second list lacks it too.
-        let second = self.second_audit(self.reads.last_pace().shared).unwrap_or_default();
+        let second = self.second_audit(self.reads.last_pace().current).unwrap_or_default();
         let due = if self.awaits_audit() { since.max(second) } else { since.max(shows) };
         self.watches.set_last_look(is_due.then_some(LastLook::new(since, due, shows)));
         self.want_own_looks();
@@ -94,7 +94,7 @@ impl OrderProtocol {
         awaits && (in_time || missed.any(|missed| missed == at))
     }
 
-    /// Returns when to read a list that shows every order refused before, if there was none until the read at `at`.
+    /// Returns when to read a list that shows every order refused or rejected before, if the read at `at` was too early.
     ///
     /// After a rejection no other list is read, so that a look that failed is repeated.
     fn next_refuting_look(&self, last: LastLook, at: Duration, listed: bool) -> Option<Duration> {

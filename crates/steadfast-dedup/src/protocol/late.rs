@@ -23,7 +23,7 @@ use crate::{
 };
 
 impl OrderProtocol {
-    // Reports orders that no intent in flight or in doubt can own: too late or too many. Each is reported once.
+    // Reports orders that no intent in flight or in doubt can own: they are late, or one too many. Each is reported once.
     pub(crate) fn sweep(&mut self, key: &Key, out: &mut Vec<Effect>) {
         self.sweep_for(Outlook::MoreLists, key, out);
     }
@@ -65,12 +65,12 @@ impl OrderProtocol {
         self.listed.unowned.prune(key, |fresh| {
             kept.contains(&fresh.order_id) || firsts.iter().any(|&sent| sent < fresh.first_seen)
         });
-        self.listed.unowned.prune_crowd(Some(key), |seen| firsts.iter().any(|&sent| sent < seen));
+        self.listed.unowned.prune_overflow(Some(key), |seen| firsts.iter().any(|&sent| sent < seen));
         if self.listed.unowned.has_vague() {
             let all: Vec<LogicalTime> =
                 self.keys.iter().flat_map(|(key, _)| self.waiting_sends(key)).collect();
             self.listed.unowned.prune_vague(|fresh| all.iter().any(|&sent| sent < fresh.first_seen));
-            self.listed.unowned.prune_crowd(None, |seen| all.iter().any(|&sent| sent < seen));
+            self.listed.unowned.prune_overflow(None, |seen| all.iter().any(|&sent| sent < seen));
         }
     }
 
@@ -121,21 +121,21 @@ impl OrderProtocol {
                 true => OrderEvent::RefusedButPlaced { intent: number, name, order_id: shown, kept },
                 false => OrderEvent::LateDuplicate { intent: number, name, order_id: shown, kept },
             }));
-            self.hold_name(number, &order_id, out);
+            self.take_name_back_for(number, &order_id, out);
         }
     }
 
-    /// Makes the name of a refused order stand for it again, once a list shows the order.
+    /// Makes the name of a refused or rejected order stand for it again, once a list shows the order.
     ///
     /// A call that repeats the name gets that order or, where it may be a stranger's, an order in doubt. After a
     /// rejection the name was free at once: it returns unless another intent has taken it by now.
-    pub(crate) fn hold_name(&mut self, number: IntentNo, order_id: &str, out: &mut Vec<Effect>) {
+    pub(crate) fn take_name_back_for(&mut self, number: IntentNo, order_id: &str, out: &mut Vec<Effect>) {
         self.take_name_back(number, Unresolved::new(Reason::NearMatch, vec![order_id.to_owned()]), out);
     }
 
     /// Does the same for an order that was rejected and may exist; a repeat gets `unresolved`.
     pub(crate) fn take_name_back(&mut self, number: IntentNo, unresolved: Unresolved, out: &mut Vec<Effect>) {
-        let Some(holder) = self.intents.hold_name(number) else { return };
+        let Some(holder) = self.intents.take_name_back(number) else { return };
         // A repeat that waits for this list is told.
         if self.rejected.release(holder) {
             out.push(Effect::Decided(holder));
@@ -164,7 +164,7 @@ impl OrderProtocol {
     }
 
     pub(crate) fn report_late(&mut self, key: &Key, number: IntentNo, fresh: &Fresh, out: &mut Vec<Effect>) {
-        let lag = self.lag(number);
+        let lag = self.lateness_of(number);
         let Some(intent) = self.intents.get(&number) else { return };
         let refused = intent.was_told_not_placed();
         // It still bars waiting intents that are like it: most refusals are true, and orders get changed.
@@ -173,7 +173,7 @@ impl OrderProtocol {
         // An order that is listed today may have been listed yesterday.
         let certain = !wanted
             && intent.day() == self.time.day()
-            && self.is_certainly(intent, fresh)
+            && self.would_be_claimed(intent, fresh)
             && (tagged || !self.has_another_candidate(intent, fresh));
         let Some(intent) = self.intents.get_mut(&number) else { return };
         let (name, kept) = (intent.name().cloned(), intent.order_id().map(Arc::clone));
@@ -187,7 +187,7 @@ impl OrderProtocol {
             (None, ..) if !certain => {
                 self.listed.flag(&fresh.order_id);
                 out.push(Effect::Report(appeared(order_id)));
-                self.hold_name(number, &fresh.order_id, out);
+                self.take_name_back_for(number, &fresh.order_id, out);
             }
             // Its caller was told that it is unresolved. Now it is resolved, and the order has its owner.
             (None, ..) => {
@@ -197,7 +197,7 @@ impl OrderProtocol {
                 intent.finish(Finding::Recovered { order_id: fresh.order_id.clone(), status });
                 out.push(Effect::Report(appeared(order_id)));
                 self.keys.unblock(key, number);
-                self.hold_name(number, &fresh.order_id, out);
+                self.take_name_back_for(number, &fresh.order_id, out);
             }
             (Some(kept), 1.., _) => {
                 intent.count_late();

@@ -55,7 +55,7 @@ impl OrderProtocol {
             Some(start) if !self.rules.seen_at_completion => start.seq,
             _ => taken.completed,
         };
-        let (order_ids, _) = self.take_records(Source { session, own: true }, seen, records, out);
+        let (order_ids, _) = self.take_records(Source { session, by_poller: true }, seen, records, out);
         let taken = taken.with_part(!order_ids.is_empty());
         (order_ids, taken)
     }
@@ -128,7 +128,8 @@ impl OrderProtocol {
         if !self.listed.has_room_for(&records) {
             return;
         }
-        let (order_ids, confirms) = self.take_records(Source { session, own: false }, seen, records, out);
+        let (order_ids, confirms) =
+            self.take_records(Source { session, by_poller: false }, seen, records, out);
         if order_ids.is_empty() && !confirms {
             return;
         }
@@ -258,11 +259,11 @@ impl OrderProtocol {
 
     // An acknowledged order must look like the one that was sent. Otherwise our orders cannot be recognised in lists.
     fn calibrate(&mut self, owner: IntentNo, record: &OrderRecord, source: Source, out: &mut Vec<Effect>) {
-        let own = source.own;
+        let by_poller = source.by_poller;
         let Some(intent) = self.intents.get(&owner) else { return };
         // A leg of it says nothing, but it may be a leg of another order.
         if matcher::is_exit_leg(record) {
-            if own {
+            if by_poller {
                 self.note_mismatch(owner, record);
             }
             return;
@@ -274,11 +275,11 @@ impl OrderProtocol {
             return;
         }
         let (order, name) = (intent.order().clone(), intent.name().cloned());
-        if own {
+        if by_poller {
             self.prove_tag(owner, source.session, record, out);
         }
         // If the caller's own list shows it, the next list of ours is compared again.
-        let is_another = own && self.note_mismatch(owner, record);
+        let is_another = by_poller && self.note_mismatch(owner, record);
         if matcher::strict(record, &order) {
             return self.fidelity.recognise();
         }

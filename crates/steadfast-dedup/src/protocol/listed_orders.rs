@@ -8,7 +8,6 @@
 pub(crate) mod awaited;
 pub(crate) mod confirming;
 mod copies;
-mod crowd;
 pub(crate) mod disputed;
 pub(crate) mod entries;
 mod entry;
@@ -16,6 +15,7 @@ pub(crate) mod fresh;
 mod latest;
 pub(crate) mod list_check;
 pub(crate) mod lists;
+mod overflow;
 pub(crate) mod owning;
 mod reporting;
 pub(crate) mod session_list;
@@ -32,8 +32,8 @@ use steadfast_spec::{OrderRecord, OrderRequest, SymId};
 use crate::{
     numbers::{LogicalTime, Session},
     protocol::listed_orders::{
-        awaited::Awaited, copies::Doubled, disputed::Disputed, entries::Entries, fresh::Fresh, lists::Lists,
-        unowned::Unowned, withdrawn::Withdrawn, yesterday::Yesterday,
+        awaited::Awaited, copies::RepeatedIds, disputed::Disputed, entries::Entries, fresh::Fresh,
+        lists::Lists, unowned::Unowned, withdrawn::Withdrawn, yesterday::Yesterday,
     },
 };
 
@@ -42,7 +42,7 @@ use crate::{
 pub(crate) struct ListedOrders {
     entries: Entries,
     /// One identifier was listed for two orders.
-    doubled: Doubled,
+    repeated: RepeatedIds,
     /// Folded instruments under whose names lists have shown orders of ours.
     recognised: BTreeSet<SymId>,
     pub(super) lists: Lists,
@@ -81,8 +81,8 @@ impl ListedOrders {
     }
 
     /// True if an order sent at `sent` may be listed under the identifier of another one, beside that one.
-    pub(crate) fn may_be_doubled(&self, order: &OrderRequest, sent: LogicalTime) -> bool {
-        self.doubled.may_hide(order, sent)
+    pub(crate) fn may_be_under_a_repeated_id(&self, order: &OrderRequest, sent: LogicalTime) -> bool {
+        self.repeated.may_hide(order, sent)
     }
 
     /// Returns a listed order as its record shows it, if it has no owner.

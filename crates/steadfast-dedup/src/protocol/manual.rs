@@ -62,7 +62,7 @@ impl OrderProtocol {
         match ruling {
             Ruling::Placed { order_id } => {
                 let order_id: Arc<str> = order_id.into();
-                if !self.listed.was_told(&order_id, number) {
+                if !self.listed.was_withdrawn_from(&order_id, number) {
                     self.listed.excuse(number);
                 }
                 intent.finish(Finding::Recovered { order_id: order_id.clone(), status: None });

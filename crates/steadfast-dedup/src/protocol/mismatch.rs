@@ -7,13 +7,13 @@
 //! its own. So does an exit leg of another product: only bracket and cover orders have legs.
 //!
 //! A quantity may differ for good reasons: the user changed it, or the list counts the shares that are left. So it
-//! proves something only if the ordered quantity is listed as well, under the identifier of another order of ours
-//! that differs too (an exchange, perhaps through orders of other instruments and sides), or as an order that would be one too many; and only if no change of any order was
-//! sent since. Users of other terminals who exchange the quantities of two of our orders cannot be told from a
-//! service that does.
+//! proves something only if the ordered quantity is listed as well, and no change of any order was sent since. It must
+//! be listed under the identifier of another order of ours that differs too (an exchange, perhaps through orders of other
+//! instruments and sides), or as an order that would be one too many. Users of other terminals who exchange the
+//! quantities of two of our orders cannot be told from a service that does.
 //!
-//! A price may differ for good reasons too. It proves something only if the record is exactly an order that the
-//! service said it had refused, and the acknowledged order is listed as well, as one too many.
+//! A price may differ for good reasons too. It proves something only if the record equals an order that the service
+//! refused or rejected, and the acknowledged order is listed as well, as one too many.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -103,7 +103,7 @@ impl OrderProtocol {
             out.push(Effect::Report(OrderEvent::AckMismatch { intent: owner, name, order_id }));
             self.disbelieve(owner);
         }
-        for (order_id, intent) in self.fidelity.untold_mismatches() {
+        for (order_id, intent) in self.fidelity.unreported_mismatches() {
             let order_id = order_id.to_string();
             let name = self.intents.get(&intent).and_then(|intent| intent.name().cloned());
             out.push(Effect::Report(OrderEvent::Uncalibrated { intent, name, order_id }));
@@ -130,7 +130,7 @@ impl OrderProtocol {
             let key = Key::of_record(&fresh.record)?;
             let proved = self.refused_owner(&key, fresh).is_some()
                 && self.is_unchanged(intent)
-                && self.is_left_over(intent);
+                && self.has_excess_equal(intent);
             proved.then(|| (fresh.order_id.clone(), owner))
         };
         self.listed.disputed.iter().filter_map(is_one).collect()
@@ -158,7 +158,7 @@ impl OrderProtocol {
         let moved = |(order_id, mismatch): (&Arc<str>, &Mismatch)| {
             let Shows::Quantity(shown) = *mismatch.shows() else { return None };
             let intent = self.intents.get(&mismatch.owner()).filter(|intent| self.is_unchanged(intent))?;
-            let is_free = self.is_left_over(intent);
+            let is_free = self.has_excess_equal(intent);
             Some(Moved {
                 order_id: order_id.clone(),
                 key: intent.key(),
@@ -189,7 +189,7 @@ impl OrderProtocol {
     }
 
     /// True if a listed order equals this one and would be one too many.
-    fn is_left_over(&self, intent: &Intent) -> bool {
+    fn has_excess_equal(&self, intent: &Intent) -> bool {
         self.settings.account_mode == AccountMode::Exclusive
             && self.intent_strict(intent).any(|fresh| {
                 // An order that equals no waiting intent's is none of theirs, unless it was changed.

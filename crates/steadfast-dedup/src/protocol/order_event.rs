@@ -71,7 +71,7 @@ pub enum OrderEvent {
     /// read as for a [`LateDuplicate`](Self::LateDuplicate) until the trading day ends, or until the next day ends if
     /// the refusal came within the lateness bound of midnight. Otherwise it is compared with lists that are read
     /// anyway. After a rejection, the latest thousand orders of the day are compared with lists that are read
-    /// anyway and, the [lateness bound](crate::Settings::lateness_bound) after the refusal, by
+    /// anyway and, the [lateness bound](crate::Settings::lateness_bound) after the rejection, by
     /// [`OrderTracker::shutdown`](crate::OrderTracker::shutdown). From then on the order's name stands for it.
     ///
     /// Where lists show no prices and so cannot tell orders apart, it may be another one of ours whose
@@ -112,8 +112,8 @@ pub enum OrderEvent {
     /// [shutdown](crate::OrderTracker::shutdown) ended; or listed orders without an owner may be this one, and no list
     /// will tell.
     ///
-    /// At a shutdown: no list could be read until the [lateness bound](crate::Settings::lateness_bound) plus 5 s after the shutdown
-    /// began, or the only lists lack orders that they have shown. Its caller was told that it is placed under this
+    /// At a shutdown: no list could be read until the [lateness bound](crate::Settings::lateness_bound) plus 5 s after the
+    /// shutdown began, or the only lists lack orders that they have shown. Its caller was told that it is placed under this
     /// identifier. That may be right: look for the order. It is not in doubt, and never sent again under its name.
     ///
     /// It is reported once for each order acknowledged before the shutdown began. It is not reported where lists

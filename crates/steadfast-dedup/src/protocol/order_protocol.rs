@@ -132,7 +132,7 @@ impl OrderProtocol {
         out
     }
 
-    // Time only settles attempts and ends searches.
+    // Time settles attempts, and ends searches and waits. It decides nothing else.
     fn advance(&mut self, now: Duration, out: &mut Vec<Effect>) {
         self.time.advance(now);
         while let Some(attempt) = self.keys.take_settled(self.time.now()) {

@@ -71,7 +71,7 @@ impl OrderProtocol {
             let shown = self.listed.unowned.of(intent.key()).any(|fresh| {
                 intent.could_own(fresh.first_seen) && matcher::loose(&fresh.record, intent.order())
             });
-            let shown = shown || self.is_crowded(intent);
+            let shown = shown || self.has_overflow(intent);
             let Some(intent) = self.intents.get_mut(&number) else { continue };
             let needed = self.rules.negatives.max(2);
             let lifted = intent.pass_block(start.at, start.session, shown, needed);

@@ -7,7 +7,7 @@ use crate::{numbers::LogicalTime, protocol::resolution::Unresolved};
 /// Where an intent stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Nothing of it stands: not sent yet, or every send proved void.
+    /// No send of it may have placed an order, by the service's word: not sent yet, not executed, or rejected.
     Idle,
     /// A send of it is not answered.
     Sending,
@@ -34,24 +34,22 @@ pub(crate) struct RefusalCheck {
     pub(crate) lag: Duration,
     /// It refused the token. Then the list may be refused as well.
     pub(crate) by_token: bool,
-    /// The call waits only for this check: its caller is told of the refusal once it is confirmed.
+    /// The call has ended but for this check: its caller is told of the refusal once a list confirms it.
     pub(crate) is_last: bool,
 }
 
 /// How an intent ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
-    Acknowledged {
-        order_id: Arc<str>,
-    },
-    Recovered {
-        order_id: Arc<str>,
-        status: Option<String>,
-    },
+    /// An answer named its order.
+    Acknowledged { order_id: Arc<str> },
+    /// A list or a ruling named its order.
+    Recovered { order_id: Arc<str>, status: Option<String> },
+    /// Nothing is certain.
     Unresolved(Unresolved),
-    /// The service refused it without having executed it, and its caller was told so.
+    /// The service refused it without having executed it (401, 429), and its caller was told so.
     Refused,
-    /// The service refused it for good, and its caller was told so. It is reported if a list shows it all the same;
+    /// The service rejected it for good, and its caller was told so. It is reported if a list shows it all the same;
     /// no read is made, and no call is kept waiting, for it.
     Rejected,
 }

@@ -122,12 +122,14 @@ impl OrderProtocol {
         debug_assert_eq!(self.searches.next_due(), self.next_verification());
         let verify = self.searches.next_due().map(|due| (due, Purpose::Verification));
         let check = self.next_check().map(|due| (due, Purpose::Verification));
-        let Pace { shared, failed, .. } = pace;
-        let watches = self.watches.iter().map(|(_, since)| schedule::next_watch(since, shared, failed));
-        let watch =
-            watches.chain(self.day_end(shared)).chain(self.next_late_look()).map(|due| (due, Purpose::Watch));
+        let Pace { current, failed, .. } = pace;
+        let watches = self.watches.iter().map(|(_, since)| schedule::next_watch(since, current, failed));
+        let watch = watches
+            .chain(self.day_end(current))
+            .chain(self.next_late_look())
+            .map(|due| (due, Purpose::Watch));
         let own = self.next_own_look().map(|(due, _)| (due, Purpose::OwnSession));
-        let audit = self.next_audit(shared).map(|due| (due, Purpose::Audit));
+        let audit = self.next_audit(current).map(|due| (due, Purpose::Audit));
         // Unsent orders wait. Those that leave after this read can be compared with it.
         let again = self.baseline_again().filter(|_| self.intents.has_unsent());
         let again = again.map(|at| (at, Purpose::Baseline));

@@ -84,7 +84,7 @@ impl OrderProtocol {
             }
     }
 
-    /// Returns the intent that took over the name of an unsent one: a refused order that a list shows.
+    /// Returns the intent that has taken the name of an unsent one: a refused or rejected order that a list shows.
     #[must_use]
     pub fn displaced_by(&self, unsent: IntentNo) -> Option<IntentNo> {
         let name = self.intents.get(&unsent).filter(|_| self.intents.is_unsent(unsent))?.name()?;
@@ -196,7 +196,7 @@ impl OrderProtocol {
         finding == Some(&Finding::Refused)
     }
 
-    /// True if the service refused an intent, for good or not, and its caller was told so.
+    /// True if the service refused or rejected an intent, and its caller was told so.
     pub(crate) fn was_told_not_placed(&self, intent: IntentNo) -> bool {
         self.intents.get(&intent).is_some_and(Intent::was_told_not_placed)
     }

@@ -90,7 +90,7 @@ impl OrderProtocol {
         }
         // Late orders may have been sent in any session.
         if read.is_none_or(|read| read.purpose != Purpose::OwnSession) {
-            self.reads.note_shared(looked);
+            self.reads.note_current(looked);
             if let Some(start) = started.filter(|_| looked == Some(true)) {
                 self.watches.end_believed(start.at);
                 self.end_rejections(start.at);

@@ -13,7 +13,7 @@ pub(crate) struct Reads {
     baseline: BaselineRead,
     /// How many reads in a row failed to provide a baseline, and when the last of them ended.
     failed: (u32, Duration),
-    /// Where the latest read that has ended was started, with or without a list.
+    /// When the latest read that has ended was started, as a position; with or without a list.
     tried: LogicalTime,
 }
 
@@ -53,18 +53,18 @@ pub(crate) struct Taken {
     pub(crate) too_long: bool,
 }
 
-/// When the list was last read. The next read keeps its distance from that.
+/// When the list was last read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pace {
     /// By any read.
     pub(crate) last: Option<Duration>,
-    /// By a read that may hold orders of any session, which watches rely on.
-    pub(crate) shared: Option<Duration>,
-    /// The last one of those failed.
+    /// By a read with the current token. Watches rely on those: they may show orders of any session.
+    pub(crate) current: Option<Duration>,
+    /// The last one of those failed, or its list was not valid.
     pub(crate) failed: bool,
-    /// It brought no list at all, not even one that lacks something.
-    pub(crate) listless: bool,
-    /// By a read that counts for the spacing between reads.
+    /// It brought no list at all, not even one that is not valid.
+    pub(crate) without_list: bool,
+    /// By a read that the next one keeps its distance from.
     pub(crate) spaced: Option<Duration>,
 }
 
@@ -176,15 +176,15 @@ impl Reads {
     }
 
     /// Notes how a read ended that may hold orders of any session, as for `take_list`.
-    pub(crate) fn note_shared(&mut self, looked: Option<bool>) {
+    pub(crate) fn note_current(&mut self, looked: Option<bool>) {
         self.pace.failed = looked != Some(true);
-        self.pace.listless = looked.is_none();
+        self.pace.without_list = looked.is_none();
     }
 
     fn pace(&mut self, purpose: Purpose, now: Duration) {
         self.pace.last = Some(now);
         if purpose != Purpose::OwnSession {
-            self.pace.shared = Some(now);
+            self.pace.current = Some(now);
         }
         // The baseline is one read for all orders. It must not delay the search for an order.
         if purpose != Purpose::Baseline {

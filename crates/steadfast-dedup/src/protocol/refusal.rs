@@ -87,8 +87,8 @@ impl OrderProtocol {
         // Records that may be its order were dropped while it was decided.
         self.listed.show_again();
         self.intents.refuse(number);
-        self.intents.reopen(number);
-        self.keys.reopen_refused(&key, number);
+        self.intents.undecide(number);
+        self.keys.undecide_refused(&key, number);
         self.keys.stand(&key, number);
         self.join_line(&key, number);
     }
@@ -111,7 +111,7 @@ impl OrderProtocol {
         }
     }
 
-    /// Returns the orders of a key whose callers were told of a refusal.
+    /// Returns the orders of a key whose callers were told of a refusal or a rejection.
     ///
     /// Only those of today, and those so shortly before midnight that they may be listed today.
     pub(crate) fn refused_of(&self, key: &Key) -> impl Iterator<Item = (IntentNo, &Intent)> {
@@ -122,7 +122,7 @@ impl OrderProtocol {
         })
     }
 
-    /// Returns the refused order that a listed one matches exactly.
+    /// Returns the refused or rejected order that a listed one matches exactly.
     pub(crate) fn refused_owner(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
         let is_it = |it: &Intent| {
             it.could_own(fresh.first_seen)
@@ -138,7 +138,7 @@ impl OrderProtocol {
         intent.has_caller() && intent.first_sent().is_none()
     }
 
-    /// Keeps a call's end open for the check that confirms its refusal: a later check may be impossible.
+    /// Lets a call that would end with a 401 wait for the list that confirms it: a later check may be impossible.
     pub(crate) fn hold_refused(&mut self, number: IntentNo, check: RefusalCheck) {
         if let Some(intent) = self.intents.get_mut(&number) {
             intent.await_check(RefusalCheck { is_last: true, ..check });
@@ -185,7 +185,7 @@ impl OrderProtocol {
     /// One read serves all refusals that follow closely on each other.
     pub(crate) fn next_late_look(&self) -> Option<Duration> {
         let due = schedule::late_look(self.watches.believed()?.0);
-        let failed = self.reads.last_pace().shared.filter(|&last| last >= due);
+        let failed = self.reads.last_pace().current.filter(|&last| last >= due);
         Some(failed.map_or(due, schedule::next_try))
     }
 
@@ -196,12 +196,12 @@ impl OrderProtocol {
 }
 
 impl Intent {
-    /// True if its caller was told that it was refused.
+    /// True if its caller was told that it was refused or rejected.
     pub(crate) fn was_told_not_placed(&self) -> bool {
         matches!(self.finding(), Some(Finding::Refused | Finding::Rejected))
     }
 
-    /// True if a send of it was refused without having been executed.
+    /// True if a send of it was refused or rejected.
     pub(crate) fn was_refused(&self) -> bool {
         self.attempts().iter().any(|attempt: &Attempt| attempt.refused().is_some())
     }

@@ -33,7 +33,7 @@ pub(crate) struct Rejection {
 }
 
 impl Rejection {
-    /// Returns the refusal of an intent that came at this time or, if it came to an earlier process, when this one
+    /// Returns the rejection of an intent that came at this time or, if it came to an earlier process, when this one
     /// began.
     pub(crate) fn new(intent: IntentNo, since: Duration) -> Self {
         Self { intent, since }
@@ -80,7 +80,7 @@ impl RejectedNames {
         self.held.insert(number, Hold { rejection, until });
     }
 
-    /// True if a repeat of this intent's name waits, or would wait, for a list that confirms its refusal.
+    /// True if a repeat of this intent's name waits, or would wait, for a list that confirms its rejection.
     pub(crate) fn is_unconfirmed(&self, number: IntentNo, intent: Option<&Intent>) -> bool {
         let rejection = intent.and_then(Intent::name).and_then(|name| self.names.get(name));
         rejection.is_some_and(|rejection| rejection.intent == number)
@@ -121,13 +121,13 @@ impl RejectedNames {
         self.held.clear();
     }
 
-    /// Returns the refused orders that a list begun at `start` shows, if they were placed all the same.
+    /// Returns the rejected orders that a list begun at `start` shows, if they were placed all the same.
     pub(crate) fn due(&self, start: Duration, lateness: Duration) -> BTreeSet<IntentNo> {
         let all = self.names.values().chain(self.held.values().map(|hold| &hold.rejection));
         all.filter(|it| it.shows(lateness) <= start).map(|it| it.intent).collect()
     }
 
-    /// Confirms the refusals of all orders that such a list would show, except these; returns the repeats that it
+    /// Confirms the rejections of all orders that such a list would show, except these; returns the repeats that it
     /// releases.
     pub(crate) fn confirm(
         &mut self,

@@ -49,7 +49,7 @@ impl OrderProtocol {
         let rejection = Rejection::new(number, self.time.now());
         self.rejected.note(name, rejection, self.rules.remembered);
         if self.was_listed_since_sent(number) {
-            // The record that may be its order was dropped when it was refused.
+            // The record that may be its order was dropped when it was rejected.
             self.listed.show_again();
         }
     }
@@ -95,7 +95,7 @@ impl OrderProtocol {
         intents.filter_map(|intent| intent.first_left().map(|sent| sent.seq))
     }
 
-    /// True while an intent waits for the list that confirms the refusal of its name.
+    /// True while an intent waits for the list that confirms the rejection of the earlier order of its name.
     pub(crate) fn is_held(&self, number: IntentNo) -> bool {
         self.rejected.is_held(number)
     }
@@ -122,7 +122,7 @@ impl OrderProtocol {
             });
             if let Some(order_id) = shown {
                 // A repeat gets an order in doubt.
-                self.hold_name(number, &order_id, out);
+                self.take_name_back_for(number, &order_id, out);
                 self.report_doubted(number, out);
             } else if rejected.is_some_and(|it| self.is_hidden_by_others(it) || elsewhere(it)) {
                 // The next list may find room for it, or be its own session's.
@@ -152,7 +152,7 @@ impl OrderProtocol {
         given.next().or_else(|| Some(&late.next()?.order_id))
     }
 
-    /// Reports an order that was told to be refused, and may be one that a list shows in another form.
+    /// Reports an order whose caller was told of a rejection, and that a list may show in another form.
     fn report_doubted(&self, number: IntentNo, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get(&number) else { return };
         let Some(Finding::Unresolved(unresolved)) = intent.finding() else { return };
@@ -163,7 +163,7 @@ impl OrderProtocol {
         ]);
     }
 
-    /// Ends the waits for which no list came in time: the refused orders may exist, and their names stand for them.
+    /// Ends the waits for which no list came in time: the rejected orders may exist, and their names stand for them.
     pub(crate) fn end_holds(&mut self, out: &mut Vec<Effect>) {
         for (_, rejection) in self.rejected.over(self.time.now()) {
             self.doubt_rejection(rejection, Reason::Unverifiable, out);
@@ -176,7 +176,7 @@ impl OrderProtocol {
         sent.is_some_and(|sent| self.listed.lists.has_one_since(sent.seq))
     }
 
-    /// True if the list of this session may hide an order that was refused in another one. Lists that have shown another
+    /// True if the list of this session may hide an order that was rejected in another one. Lists that have shown another
     /// order of that session hide none.
     fn is_in_anothers_list(&self, intent: &Intent, session: Session) -> bool {
         intent.last_refused().is_some_and(|its| its != session && !self.listed.shows_some_of(its, session))
@@ -187,7 +187,7 @@ impl OrderProtocol {
         self.has_more_strangers(intent)
             || intent
                 .first_left()
-                .is_some_and(|sent| self.listed.unowned.is_crowded(intent.key(), sent.seq, None))
+                .is_some_and(|sent| self.listed.unowned.has_overflow(intent.key(), sent.seq, None))
     }
 
     /// Returns from when on a list shows orders placed despite a rejection, if none was read since.

@@ -27,7 +27,7 @@ impl OrderProtocol {
     pub(crate) fn know(&mut self, session: Session, order_ids: Vec<String>, complete: bool) {
         let (seen, session, aging) = (self.time.tick(), self.scoped(session), self.time.aging());
         for order_id in order_ids {
-            self.listed.know(Source { session, own: complete }, seen, &order_id.into());
+            self.listed.know(Source { session, by_poller: complete }, seen, &order_id.into());
         }
         // An order in a list of our own must be in later lists of the session too.
         if complete {

@@ -116,7 +116,7 @@ impl OrderProtocol {
                 None => self.void(attempt, sent, Voided::Unexecuted, out),
             },
             Outcome::NotSent | Outcome::NotExecuted => self.void(attempt, sent, Voided::Unexecuted, out),
-            Outcome::Rejected => self.void(attempt, sent, Voided::Refused, out),
+            Outcome::Rejected => self.void(attempt, sent, Voided::Rejected, out),
             Outcome::Accepted { order_id: Some(order_id) } => {
                 if sent.is_none() {
                     self.mark_sent(attempt, assumed);
@@ -164,8 +164,9 @@ impl OrderProtocol {
     fn void(&mut self, attempt: AttemptNo, sent: Option<Sent>, how: Voided, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
         intent.void(attempt.index);
-        // The refusal may be untrue. If another send of the intent stands, its order is searched for anyway.
-        if let (Voided::Refused, Some(sent), None) = (how, sent, intent.first_sent()) {
+        // The rejection may be untrue: a list may show the order. If another send of the intent stands, its order is
+        // searched for anyway.
+        if let (Voided::Rejected, Some(sent), None) = (how, sent, intent.first_sent()) {
             intent.refuse(attempt.index, sent);
         }
         if sent.is_none() && how == Voided::Unexecuted {
@@ -184,8 +185,8 @@ impl OrderProtocol {
                 intent.rest();
                 self.keys.retire(&key, attempt.intent);
             }
-            // The resend may have been refused because the first order took the margin.
-            (Some(_), Voided::Refused) => self.reopen(attempt.intent),
+            // The resend may have been rejected because the first order took the margin.
+            (Some(_), Voided::Rejected) => self.search_again(attempt.intent),
             // The grant stands: the layer may try to send once more.
             (Some(_), Voided::Unexecuted) => intent.grant(),
         }
@@ -255,7 +256,7 @@ impl OrderProtocol {
     }
 
     /// Searches once more, for the whole lateness bound, for orders that had been taken for absent.
-    fn reopen(&mut self, number: IntentNo) {
+    fn search_again(&mut self, number: IntentNo) {
         self.search(number, self.time.now());
         let settles = self.time.now().saturating_add(self.settings.lateness);
         let Some(intent) = self.intents.get_mut(&number) else { return };
@@ -302,8 +303,8 @@ impl OrderProtocol {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Voided {
-    /// Not sent, or not executed.
+    /// It was not sent, or not executed (401, 429).
     Unexecuted,
-    /// Rejected.
-    Refused,
+    /// It was rejected for good.
+    Rejected,
 }

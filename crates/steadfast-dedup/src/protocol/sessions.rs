@@ -40,7 +40,7 @@ impl Sessions {
     }
 
     /// Returns the past sessions whose lists can still be read.
-    pub(crate) fn bygone(&self) -> impl Iterator<Item = Session> {
+    pub(crate) fn past(&self) -> impl Iterator<Item = Session> {
         self.current
             .into_iter()
             .flat_map(|now| self.readable.iter().copied().filter(move |&session| session != now))

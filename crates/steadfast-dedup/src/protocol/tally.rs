@@ -28,7 +28,7 @@ pub struct Tally {
     pub resent: u64,
     /// Orders that appeared after they had been found absent or given up.
     pub late_duplicate: u64,
-    /// Orders in the list that the service had refused.
+    /// Orders in the list that the service had refused or rejected.
     pub refused_but_placed: u64,
     /// Orders that are one too many.
     pub excess: u64,
@@ -52,7 +52,7 @@ pub enum Cause {
     GatewayTimeout,
     /// Any other 5xx.
     ServerError,
-    /// A 400 that is not known to be a refusal.
+    /// A 400 that is not known to be a rejection.
     BadRequest,
     /// A 200 without a readable order id.
     UnreadableSuccess,

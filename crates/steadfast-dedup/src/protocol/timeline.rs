@@ -12,7 +12,7 @@ pub(crate) struct Timeline {
     /// For how long the machine has been suspended in total.
     slept: Duration,
     day: TradingDay,
-    /// Whether midnight is so near that the service's clock may already have passed it, or not yet.
+    /// Whether midnight is so near that the service's clock may be on the other side of it.
     midnight_near: bool,
     /// When the day began, if an earlier day ended in this process.
     day_began: Option<Duration>,

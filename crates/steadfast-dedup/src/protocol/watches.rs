@@ -39,8 +39,11 @@ pub(crate) struct OwnLook {
 /// The last reads of a shutdown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LastLook {
+    /// When they began.
     since: Duration,
+    /// When the next one is due.
     due: Duration,
+    /// From when on a list shows every order that was refused or rejected before.
     shows: Duration,
     /// A list that was read after that was seen.
     looked: bool,
@@ -49,7 +52,7 @@ pub(crate) struct LastLook {
 }
 
 impl LastLook {
-    /// Returns the last reads that begin now, where lists read from `shows` on show every order that was refused before.
+    /// Returns the last reads that begin now. Lists read from `shows` on show every order refused or rejected before.
     pub(crate) fn new(since: Duration, due: Duration, shows: Duration) -> Self {
         Self { since, due, shows, looked: false, listed: false }
     }

@@ -109,9 +109,9 @@ impl Account {
         self.starter.lock().is_some()
     }
 
-    /// Notes that the tracker's last owner is gone: the poller ends when nothing is in doubt.
-    pub(crate) fn disown(&self) {
-        self.shared.disown();
+    /// Notes that the tracker's last handle is gone: the poller ends when nothing is in doubt.
+    pub(crate) fn lose_handles(&self) {
+        self.shared.lose_handles();
     }
 
     async fn until(self: &Arc<Self>, done: impl Fn(&OrderProtocol) -> bool + Unpin) {

@@ -11,7 +11,7 @@ use crate::numbers::IntentNo;
 /// The calls that have joined an order's call under its name, while they wait.
 ///
 /// The protocol forgets an intent that placed nothing, and so whether the service rejected it or its caller left.
-/// After a refusal the joined calls are told of it (I13); after a drop one of them takes over.
+/// After a rejection the joined calls are told of it (I13); after a drop one of them takes over.
 #[derive(Debug, Default)]
 pub(crate) struct Joined(BTreeMap<IntentNo, Weak<AtomicBool>>);
 

@@ -66,14 +66,14 @@ struct Shared {
     guarded: AtomicBool,
     halt: Arc<Halt>,
     events: broadcast::Sender<OrderEvent>,
-    written: Option<Journaled>,
+    journaled: Option<Journaled>,
 }
 
 // No handle is left to ask or to be told.
 impl Drop for Shared {
     fn drop(&mut self) {
         for account in self.accounts.get_mut().values() {
-            account.disown();
+            account.lose_handles();
         }
     }
 }
@@ -100,7 +100,7 @@ impl OrderTracker {
     /// True if the tracker writes a journal.
     #[must_use]
     pub fn is_journaled(&self) -> bool {
-        self.shared.written.is_some()
+        self.shared.journaled.is_some()
     }
 
     /// Returns how many orders are on the wire now, in all accounts: sent, and not answered yet.
@@ -126,8 +126,9 @@ impl OrderTracker {
     ///
     /// A call that was polled once is open until it returns or is dropped: its order may still leave, or leave again.
     /// [Halt](Self::halt) first to end those that wait. A call that is kept, and not polled for 10 s of the wait, ends if
-    /// its order has not left, and otherwise goes on without its caller. Every order in doubt is decided within the verification budget; new orders are still accepted. After a refusal
-    /// (401, 429) the last read waits until its order cannot be late any more: two seconds after the lateness bound.
+    /// its order has not left, and otherwise goes on without its caller. Every order in doubt is decided within the
+    /// verification budget; new orders are still accepted. After a refusal (401, 429) the last read waits until its order
+    /// cannot be late any more: two seconds after the lateness bound.
     /// If that read brings no list, [`RefusalUnconfirmed`](crate::OrderEvent::RefusalUnconfirmed) names the refusals
     /// without confirmation. After a rejection it waits until the lateness bound has passed, and is repeated for
     /// 5 s if it brings no list. Orders of an earlier process stay in doubt if no request has shown the path to the list
@@ -165,7 +166,7 @@ impl OrderTracker {
         }
         let Shared { settings, halt, events, .. } = &*self.shared;
         let mut account = Account::new(name.clone(), settings.clone(), halt.clone(), events.clone());
-        if let Some(written) = &self.shared.written {
+        if let Some(written) = &self.shared.journaled {
             account.replay(written.recorder(name), []);
         }
         let account = Arc::new(account);

@@ -13,8 +13,8 @@ use crate::{
     protocol::{listed_orders::entries::IDS, read_fault::ReadFault, wake::Purpose},
     tracker::{
         account::{Account, Starter},
-        asker::{self, Asker},
         cached::is_out_of_a_cache,
+        sent_credentials::{self, SentCredentials},
         shared_protocol::Plan,
         sync::{Mutex, Tasks},
         ticket::{ORDERS, PLACE_ORDER, Ticket, TicketFor},
@@ -190,7 +190,7 @@ impl<S> Poller<S> {
         if is_out_of_a_cache(response.headers()) {
             return Err(ReadFault::Failed);
         }
-        let asker = response.extensions().get::<Asker>().cloned();
+        let credentials = response.extensions().get::<SentCredentials>().cloned();
         let body = Limited::new(response.into_body(), self.account.settings.list_body_cap);
         let bytes = match body.collect().await {
             Ok(body) => body.to_bytes(),
@@ -199,7 +199,7 @@ impl<S> Poller<S> {
         };
         let mut list = parse(&bytes, &self.account.settings.field_names).await;
         let names_none = |slices: &Vec<Vec<OrderRecord>>| {
-            !slices.iter().all(|records| asker::name_orders(records, asker.as_ref()))
+            !slices.iter().all(|records| sent_credentials::have_plausible_ids(records, credentials.as_ref()))
         };
         if list.as_ref().is_ok_and(names_none) {
             list = Err(ReadFault::Unreadable);

@@ -21,7 +21,7 @@ use crate::{
         sync::{Clock, Mutex},
         timekeeper::Timekeeper,
         tokens::Tokens,
-        waiters::{About, Place, Waiters},
+        waiters::{About, Waiters, WakerNo},
     },
 };
 
@@ -51,8 +51,8 @@ pub(crate) struct State {
     poller: PollerState,
     /// Whether a request has shown the path to the list, so that a poller can be started.
     can_poll: bool,
-    /// False once no owner is left who could be told of an order that appears late.
-    owned: bool,
+    /// False once no handle of the tracker is left, so that there is no one to tell of an order that appears late.
+    has_handles: bool,
     waiters: Waiters,
     /// How many steps have events that no receiver has yet: they are sent without the lock.
     reporting: usize,
@@ -117,7 +117,7 @@ impl SharedProtocol {
             time,
             joined: Joined::default(),
             poller: PollerState::Absent,
-            owned: true,
+            has_handles: true,
             waiters: Waiters::default(),
             reporting: 0,
         };
@@ -203,11 +203,11 @@ impl SharedProtocol {
         let _ = self.clock.until(at, self.wait(About::Plan, due)).await;
     }
 
-    /// Notes that the last owner is gone: doubts are still resolved, but nothing is watched for.
-    pub(crate) fn disown(&self) {
+    /// Notes that the last handle of the tracker is gone: doubts are still resolved, but nothing is watched for.
+    pub(crate) fn lose_handles(&self) {
         let mut woken = Vec::new();
         let mut state = self.state.lock();
-        state.owned = false;
+        state.has_handles = false;
         // ## Asleep => Awake
         //
         // Its reason to sleep may be gone. Nothing new becomes due, so no poller is started.
@@ -245,14 +245,14 @@ impl SharedProtocol {
     where
         F: FnMut(&mut State) -> Option<T> + Unpin,
     {
-        Wait { shared: self, about, look, place: None }
+        Wait { shared: self, about, look, waker_no: None }
     }
 
-    /// Looks once; if it finds nothing, leaves the waker at `place` for this subject.
+    /// Looks once; if it finds nothing, leaves the waker under `waker_no` for this subject.
     pub(crate) fn poll_wait<T>(
         &self,
         about: About,
-        place: &mut Option<Place>,
+        waker_no: &mut Option<WakerNo>,
         cx: &Context<'_>,
         look: impl FnOnce(&mut State) -> Option<T>,
     ) -> Poll<T> {
@@ -260,14 +260,14 @@ impl SharedProtocol {
         if let Some(found) = look(&mut state) {
             return Poll::Ready(found);
         }
-        state.waiters.leave(about, place, cx.waker());
+        state.waiters.leave(about, waker_no, cx.waker());
         Poll::Pending
     }
 
-    /// Ends a wait, whose waker is at `place` if it left one.
-    pub(crate) fn stop_waiting(&self, about: About, place: Option<Place>) {
-        if let Some(place) = place {
-            let kept = self.state.lock().waiters.remove(about, place);
+    /// Ends a wait, whose waker is under `waker_no` if it left one.
+    pub(crate) fn stop_waiting(&self, about: About, waker_no: Option<WakerNo>) {
+        if let Some(waker_no) = waker_no {
+            let kept = self.state.lock().waiters.remove(about, waker_no);
             // Without the lock: a waker may hold the last reference to a task.
             drop(kept);
         }
@@ -310,13 +310,13 @@ impl State {
     /// Returns the poller's next action and its time.
     fn next_wake(&self) -> Option<Wake> {
         let protocol = &self.protocol;
-        let wanted = self.owned
+        let wanted = self.has_handles
             || protocol.in_doubt() > 0
             || protocol.awaits_baseline()
             || protocol.awaits_checks()
             || protocol.awaits_last_look();
         let wake = if wanted { protocol.next_wake() } else { None };
-        let check = self.calls.check_due().filter(|_| self.owned || self.calls.are_open());
+        let check = self.calls.check_due().filter(|_| self.has_handles || self.calls.are_open());
         match (wake, check) {
             (Some(Wake::Read(at, _) | Wake::Tick(at)), Some(check)) if at < check => wake,
             (wake, check) => check.map(Wake::Tick).or(wake),
@@ -351,7 +351,7 @@ pub(crate) struct Wait<'a, F> {
     shared: &'a SharedProtocol,
     about: About,
     look: F,
-    place: Option<Place>,
+    waker_no: Option<WakerNo>,
 }
 
 impl<T, F> Future for Wait<'_, F>
@@ -362,12 +362,12 @@ where
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         let this = &mut *self;
-        this.shared.poll_wait(this.about, &mut this.place, cx, &mut this.look)
+        this.shared.poll_wait(this.about, &mut this.waker_no, cx, &mut this.look)
     }
 }
 
 impl<F> Drop for Wait<'_, F> {
     fn drop(&mut self) {
-        self.shared.stop_waiting(self.about, self.place);
+        self.shared.stop_waiting(self.about, self.waker_no);
     }
 }

@@ -31,7 +31,7 @@ pub(crate) struct Timekeeper {
     slept: Duration,
     near: bool,
     /// The latest day in the journal of an earlier process.
-    written: Option<TradingDay>,
+    journal_day: Option<TradingDay>,
 }
 
 impl Timekeeper {
@@ -47,7 +47,7 @@ impl Timekeeper {
             slept_by_wall: Duration::ZERO,
             slept: Duration::ZERO,
             near: false,
-            written: None,
+            journal_day: None,
         }
     }
 
@@ -66,11 +66,11 @@ impl Timekeeper {
     /// Goes on with the latest day in the journal: days do not go back over a restart either.
     ///
     /// A day further ahead than a clock that was set back explains is left to the service's clock.
-    pub(crate) fn resume(&mut self, written: Option<TradingDay>) -> TradingDay {
-        self.written = written;
+    pub(crate) fn resume(&mut self, journal_day: Option<TradingDay>) -> TradingDay {
+        self.journal_day = journal_day;
         let latest = TradingDay(self.today().0.saturating_add(1));
-        if let Some(written) = written.filter(|&written| written <= latest) {
-            self.day.at_least(written);
+        if let Some(journal_day) = journal_day.filter(|&journal_day| journal_day <= latest) {
+            self.day.at_least(journal_day);
         }
         self.today()
     }
@@ -141,7 +141,7 @@ impl Timekeeper {
     /// True if the journal of an earlier process has a day that is more than one ahead of the service's clock.
     pub(crate) fn is_journal_ahead(&self, settings: &Settings) -> bool {
         let now = settings.reading(&self.start, &settings.moment());
-        self.written.is_some_and(|written| self.day.is_ahead_of_date(written, now))
+        self.journal_day.is_some_and(|journal_day| self.day.is_ahead_of_date(journal_day, now))
     }
 
     /// Returns how much of the day is left.

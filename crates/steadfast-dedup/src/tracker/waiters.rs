@@ -5,7 +5,7 @@ use crate::numbers::IntentNo;
 /// The wakers of the calls and the poller that wait for a change of the protocol, by the subject of the wait.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
-    wakers: BTreeMap<(About, Place), Waker>,
+    wakers: BTreeMap<(About, WakerNo), Waker>,
     last: u64,
 }
 
@@ -20,25 +20,25 @@ pub(crate) enum About {
     Intent(IntentNo),
 }
 
-/// The place of a waker among all that were ever left.
+/// The number of a waker among all that were ever left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place(u64);
+pub(crate) struct WakerNo(u64);
 
 impl Waiters {
-    /// Leaves a waker at `place`, or at a new one that is noted there.
-    pub(crate) fn leave(&mut self, about: About, place: &mut Option<Place>, waker: &Waker) {
-        let place = *place.get_or_insert_with(|| {
+    /// Leaves a waker under `waker_no`, or under a new number that is noted there.
+    pub(crate) fn leave(&mut self, about: About, waker_no: &mut Option<WakerNo>, waker: &Waker) {
+        let waker_no = *waker_no.get_or_insert_with(|| {
             self.last += 1;
-            Place(self.last)
+            WakerNo(self.last)
         });
-        self.wakers.entry((about, place)).or_insert_with(|| waker.clone()).clone_from(waker);
+        self.wakers.entry((about, waker_no)).or_insert_with(|| waker.clone()).clone_from(waker);
     }
 
     /// Moves the wakers of a subject to `woken`.
     pub(crate) fn take(&mut self, about: About, woken: &mut Vec<Waker>) {
-        let all = (about, Place(0))..=(about, Place(u64::MAX));
-        while let Some((&place, _)) = self.wakers.range(all.clone()).next() {
-            woken.extend(self.wakers.remove(&place));
+        let all = (about, WakerNo(0))..=(about, WakerNo(u64::MAX));
+        while let Some((&waker_no, _)) = self.wakers.range(all.clone()).next() {
+            woken.extend(self.wakers.remove(&waker_no));
         }
     }
 
@@ -49,8 +49,8 @@ impl Waiters {
 
     /// Removes a waker. To be dropped without the lock: it may hold the last reference to a task.
     #[must_use]
-    pub(crate) fn remove(&mut self, about: About, place: Place) -> Option<Waker> {
-        self.wakers.remove(&(about, place))
+    pub(crate) fn remove(&mut self, about: About, waker_no: WakerNo) -> Option<Waker> {
+        self.wakers.remove(&(about, waker_no))
     }
 }
 

@@ -39,7 +39,7 @@ impl World {
                 stamp(check.from, &mut text);
             }
             text.push(intent.order_id().map_or(255, |id| id.parse().unwrap()));
-            text.push(u8::from(intent.reopened()) * 2 + u8::from(intent.has_caller()));
+            text.push(u8::from(intent.was_resend_rejected()) * 2 + u8::from(intent.has_caller()));
             text.push(self.told[n].map_or(255, |order| u8::try_from(order).unwrap()));
             if let Some(doubt) =
                 intent.doubt().filter(|_| intent.is_open() || *intent.phase() == Phase::Sending)

@@ -54,19 +54,19 @@ impl Awaited {
     }
 
     /// Waits for any list to show an order.
-    pub(super) fn await_any(&mut self, order_id: &Arc<str>, acknowledged: Acknowledged) {
+    pub(super) fn await_in_any_list(&mut self, order_id: &Arc<str>, acknowledged: Acknowledged) {
         let Acknowledged { session, at } = acknowledged;
         self.unlisted.insert((at, order_id.clone(), session));
     }
 
     /// Waits for a list of its own session to show an order.
-    pub(super) fn await_its_own(&mut self, order_id: &Arc<str>, acknowledged: Acknowledged) {
+    pub(super) fn await_in_its_session(&mut self, order_id: &Arc<str>, acknowledged: Acknowledged) {
         let Acknowledged { session, at } = acknowledged;
         self.missing.insert((session, at, order_id.clone()));
     }
 
     /// Ends the wait for any list.
-    pub(super) fn end_any(&mut self, order_id: &Arc<str>, acknowledged: Acknowledged) {
+    pub(super) fn end_in_any_list(&mut self, order_id: &Arc<str>, acknowledged: Acknowledged) {
         let Acknowledged { session, at } = acknowledged;
         self.unlisted.remove(&(at, order_id.clone(), session));
     }
@@ -80,15 +80,15 @@ impl Awaited {
         is_first: bool,
     ) {
         let Acknowledged { session, at } = acknowledged;
-        if source.own && source.session == session {
+        if source.by_poller && source.session == session {
             self.missing.remove(&(session, at, order_id.clone()));
         }
         if is_first {
-            self.end_any(order_id, acknowledged);
+            self.end_in_any_list(order_id, acknowledged);
         }
     }
 
-    pub(super) fn awaits_any(&self, order_id: &Arc<str>, acknowledged: Acknowledged) -> bool {
+    pub(super) fn awaits_in_any_list(&self, order_id: &Arc<str>, acknowledged: Acknowledged) -> bool {
         let Acknowledged { session, at } = acknowledged;
         self.unlisted.contains(&(at, order_id.clone(), session))
     }

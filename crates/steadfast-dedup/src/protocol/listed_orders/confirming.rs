@@ -20,7 +20,7 @@ impl ListedOrders {
         if let Some((order_id, entry)) = self.entries.get_key_value(order_id)
             && let Some(acknowledged) = entry.acknowledged()
         {
-            self.awaited.end_any(order_id, acknowledged);
+            self.awaited.end_in_any_list(order_id, acknowledged);
         }
     }
 
@@ -37,7 +37,7 @@ impl ListedOrders {
         let (order_id, entry) = self.entries.get_key_value(order_id)?;
         let is_shown = entry.is_shown() && !entry.is_shown_by_legs();
         let acknowledged = entry.acknowledged().filter(|_| !is_shown && !entry.is_contested())?;
-        let is_awaited = self.awaited.awaits_any(order_id, acknowledged);
+        let is_awaited = self.awaited.awaits_in_any_list(order_id, acknowledged);
         Some(if is_awaited { Unconfirmed::Awaited } else { Unconfirmed::GivenUp })
     }
 

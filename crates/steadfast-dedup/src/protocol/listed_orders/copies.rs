@@ -18,9 +18,9 @@ pub(crate) struct Copies {
     most: u8,
 }
 
-/// When a list last showed an identifier in more records than any list before.
+/// When a list last showed one identifier for more orders than any list before did.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Doubled {
+pub(crate) struct RepeatedIds {
     any: LogicalTime,
     /// The same for records of bracket and cover orders, which may be legs.
     legs: LogicalTime,
@@ -39,7 +39,7 @@ impl Copies {
     }
 }
 
-impl Doubled {
+impl RepeatedIds {
     /// Takes in a record of a list that was complete at `seen`.
     pub(crate) fn note(&mut self, copies: &mut Copies, record: &OrderRecord, seen: LogicalTime) {
         let has_legs = matches!(record.product, Some(Code::Known(Product::Bracket | Product::Cover)));

@@ -6,7 +6,7 @@ use steadfast_spec::OrderRecord;
 
 use crate::{
     numbers::{IntentNo, LogicalTime},
-    protocol::listed_orders::{crowd::EntryNo, entry::Entry, spelling::folded},
+    protocol::listed_orders::{entry::Entry, overflow::EntryNo, spelling::folded},
 };
 
 /// How many identifiers are kept in a day. A longer list is no evidence; real accounts place less than half as many

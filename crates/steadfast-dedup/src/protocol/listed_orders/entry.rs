@@ -8,9 +8,9 @@ use crate::{
     numbers::{IntentNo, LogicalTime, Session},
     protocol::{
         listed_orders::{
-            copies::{Copies, Doubled},
-            crowd::EntryNo,
+            copies::{Copies, RepeatedIds},
             fresh::Fresh,
+            overflow::EntryNo,
             session_list::SessionList,
         },
         matcher,
@@ -38,11 +38,11 @@ pub(super) struct Entry {
     /// Answers gave it to more than one intent, or to one for which no list shows it. Answers that name it are not
     /// believed.
     contested: bool,
-    /// The intent that got it from an answer which was withdrawn.
-    told: Option<IntentNo>,
+    /// The intent whose answer named it, if that answer was withdrawn.
+    withdrawn_from: Option<IntentNo>,
     /// When the first list was read that should have shown it after its acknowledgement and did not.
     missed: Option<Duration>,
-    /// As in [`Fresh`], which may be dropped meanwhile.
+    /// It was reported, as a candidate or by an event of its own. [`Fresh`] has the same, and may be dropped meanwhile.
     flagged: bool,
     /// The intent that it was reported for, as the order of a send taken for dead.
     late: Option<IntentNo>,
@@ -89,7 +89,7 @@ impl Entry {
             shown: false,
             only_legs: false,
             contested: false,
-            told: None,
+            withdrawn_from: None,
             missed: None,
             flagged: false,
             reported: false,
@@ -138,14 +138,14 @@ impl Entry {
         self.contested = true;
         let owner = self.owner.take();
         if owner.is_some() {
-            (self.comparison, self.legs, self.told) = (Comparison::Due, 0, owner);
+            (self.comparison, self.legs, self.withdrawn_from) = (Comparison::Due, 0, owner);
         }
         owner
     }
 
     /// True if an answer gave it to this intent and was withdrawn.
-    pub(super) fn was_told(&self, number: IntentNo) -> bool {
-        self.told == Some(number)
+    pub(super) fn was_withdrawn_from(&self, number: IntentNo) -> bool {
+        self.withdrawn_from == Some(number)
     }
 
     /// Notes that a list asked for at `at` should have shown it; returns when the first such list was asked for.
@@ -203,13 +203,13 @@ impl Entry {
     }
 
     /// Counts a record under its identifier.
-    pub(super) fn note_copy(&mut self, doubled: &mut Doubled, record: &OrderRecord, seen: LogicalTime) {
-        doubled.note(&mut self.copies, record, seen);
+    pub(super) fn note_copy(&mut self, repeated: &mut RepeatedIds, record: &OrderRecord, seen: LogicalTime) {
+        repeated.note(&mut self.copies, record, seen);
     }
 
     /// True if this record in the list that was complete at `seen` is to be compared with its owner's order; `own` is
     /// false for a caller's list, after which it is compared again.
-    pub(super) fn is_to_compare(&mut self, record: &OrderRecord, own: bool, seen: LogicalTime) -> bool {
+    pub(super) fn is_to_compare(&mut self, record: &OrderRecord, by_poller: bool, seen: LogicalTime) -> bool {
         let is_due = match self.comparison {
             Comparison::Due => true,
             // A list may hold it more than once, by its legs.
@@ -217,7 +217,7 @@ impl Entry {
             Comparison::Over => false,
         };
         // A leg alone decides nothing, unless it is another order's.
-        if is_due && own && !matcher::is_exit_leg(record) {
+        if is_due && by_poller && !matcher::is_exit_leg(record) {
             self.comparison = Comparison::By(seen);
         }
         is_due

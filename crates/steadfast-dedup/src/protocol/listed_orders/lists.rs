@@ -26,7 +26,7 @@ pub(crate) struct Lists {
 pub(crate) struct Source {
     pub(crate) session: Session,
     /// A complete read by the poller: a later list of the session must hold at least the same.
-    pub(crate) own: bool,
+    pub(crate) by_poller: bool,
 }
 
 impl Lists {

@@ -70,10 +70,10 @@ impl ListedOrders {
         let entry = self.entries.meet(order_id, seen);
         let acknowledged = entry.acknowledge(owner, session, at);
         if !entry.is_shown() {
-            self.awaited.await_any(order_id, acknowledged);
+            self.awaited.await_in_any_list(order_id, acknowledged);
         }
         if entry.listed_in(acknowledged.session).is_none() {
-            self.awaited.await_its_own(order_id, acknowledged);
+            self.awaited.await_in_its_session(order_id, acknowledged);
         }
         self.take_fresh(order_id);
         self.entries.name(order_id);
@@ -125,8 +125,8 @@ impl ListedOrders {
         owner
     }
 
-    /// Does the same where the only objection is that no list shows it: if one does after all, its owner gets it
-    /// back.
+    /// Does the same where nothing contradicts the answer but that no list shows the order: if one does after all, its
+    /// owner gets it back.
     pub(crate) fn contest_unshown(&mut self, order_id: &Arc<str>) {
         if let Some(owner) = self.contest(order_id) {
             self.withdrawn.await_unshown(owner, order_id.clone());
@@ -158,14 +158,14 @@ impl ListedOrders {
     }
 
     /// True if an answer gave the order to this intent and was withdrawn.
-    pub(crate) fn was_told(&self, order_id: &str, number: IntentNo) -> bool {
-        self.entries.get(order_id).is_some_and(|entry| entry.was_told(number))
+    pub(crate) fn was_withdrawn_from(&self, order_id: &str, number: IntentNo) -> bool {
+        self.entries.get(order_id).is_some_and(|entry| entry.was_withdrawn_from(number))
     }
 
     /// Notes a user's word that an intent's order is not the one its answer named: no list has to show that one.
     pub(crate) fn excuse(&mut self, number: IntentNo) {
         self.withdrawn.forget_answer(number);
         let entries = &self.entries;
-        self.awaited.excuse(|id| entries.get(id).is_some_and(|entry| entry.was_told(number)));
+        self.awaited.excuse(|id| entries.get(id).is_some_and(|entry| entry.was_withdrawn_from(number)));
     }
 }

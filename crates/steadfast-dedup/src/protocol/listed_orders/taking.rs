@@ -42,7 +42,7 @@ impl ListedOrders {
     ) -> News {
         let mut news = News::default();
         self.lists.take_in(seen);
-        if source.own {
+        if source.by_poller {
             self.lists.meet(source.session).begin(seen);
         }
         for record in records {
@@ -51,8 +51,8 @@ impl ListedOrders {
                 news.seen.push(order_id.clone());
             }
             let entry = self.entries.meet(&order_id, seen);
-            entry.note_copy(&mut self.doubled, &record, seen);
-            if source.own {
+            entry.note_copy(&mut self.repeated, &record, seen);
+            if source.by_poller {
                 entry.list(self.lists.meet(source.session), source.session, seen);
             }
             let is_first = entry.show_record(&record);
@@ -62,7 +62,7 @@ impl ListedOrders {
             }
             self.lists.note_status(&record);
             match entry.owner() {
-                Some(owner) if entry.is_to_compare(&record, source.own, seen) => {
+                Some(owner) if entry.is_to_compare(&record, source.by_poller, seen) => {
                     news.owned.push((owner, record));
                 }
                 Some(_) => {}
@@ -95,7 +95,7 @@ impl ListedOrders {
             && let Some(acknowledged) = entry.acknowledged()
         {
             entry.show();
-            self.awaited.end_any(order_id, acknowledged);
+            self.awaited.end_in_any_list(order_id, acknowledged);
         }
     }
 
@@ -117,7 +117,7 @@ impl ListedOrders {
             if !matcher::is_exit_leg(&record) {
                 // The next list may find more room.
                 entry.show_leg_again(&record);
-                self.unowned.crowd(key, entry.first_seen(), entry.number());
+                self.unowned.note_overflow(key, entry.first_seen(), entry.number());
             }
             return;
         }
@@ -129,7 +129,7 @@ impl ListedOrders {
     pub(crate) fn know(&mut self, source: Source, seen: LogicalTime, order_id: &Arc<str>) {
         let entry = self.entries.meet(order_id, seen);
         entry.show();
-        if source.own {
+        if source.by_poller {
             entry.list(self.lists.meet(source.session), source.session, seen);
         }
     }

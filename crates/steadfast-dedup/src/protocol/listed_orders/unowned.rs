@@ -12,9 +12,9 @@ use crate::{
     protocol::{
         key::Key,
         listed_orders::{
-            crowd::{Crowds, EntryNo},
             fresh::Fresh,
             latest::Latest,
+            overflow::{EntryNo, Overflow},
         },
         matcher,
     },
@@ -49,7 +49,7 @@ pub(crate) struct Unowned {
     /// Those whose records do not show their key.
     vague: Vec<Fresh>,
     /// Those for which neither had room.
-    crowds: Crowds,
+    overflow: Overflow,
     /// The latest on an instrument that none of ours has. It may be ours under another name.
     strange: Latest<STRANGE>,
 }
@@ -84,8 +84,8 @@ impl Unowned {
     }
 
     /// True if more orders than are kept could belong to a send at `sent`; with `seen`, only those seen before it.
-    pub(crate) fn is_crowded(&self, key: &Key, sent: LogicalTime, seen: Option<LogicalTime>) -> bool {
-        self.crowds.has(key, sent, seen)
+    pub(crate) fn has_overflow(&self, key: &Key, sent: LogicalTime, seen: Option<LogicalTime>) -> bool {
+        self.overflow.has(key, sent, seen)
     }
 
     pub(crate) fn keys(&self) -> Vec<Key> {
@@ -103,8 +103,8 @@ impl Unowned {
     }
 
     /// Drops the note of orders that are too many where no intent in flight or in doubt can own one of them.
-    pub(crate) fn prune_crowd(&mut self, key: Option<&Key>, needed: impl Fn(LogicalTime) -> bool) {
-        self.crowds.prune(key, needed);
+    pub(crate) fn prune_overflow(&mut self, key: Option<&Key>, needed: impl Fn(LogicalTime) -> bool) {
+        self.overflow.prune(key, needed);
     }
 
     /// Drops the records without a key that no intent in flight or in doubt can own any more.
@@ -122,8 +122,8 @@ impl Unowned {
     }
 
     /// Counts an order for which there is no room.
-    pub(super) fn crowd(&mut self, key: Option<Key>, first_seen: LogicalTime, number: EntryNo) {
-        self.crowds.add(key, first_seen, number);
+    pub(super) fn note_overflow(&mut self, key: Option<Key>, first_seen: LogicalTime, number: EntryNo) {
+        self.overflow.add(key, first_seen, number);
     }
 
     /// Keeps an order for which there is room.
@@ -136,7 +136,7 @@ impl Unowned {
                 }
             }
             (Relevance::Ours | Relevance::Near, key) => {
-                self.crowds.remove(&key, fresh.first_seen, number);
+                self.overflow.remove(&key, fresh.first_seen, number);
                 match key {
                     Some(key) => self.fresh.entry(key).or_default().push(fresh),
                     None => self.vague.push(fresh),
@@ -147,7 +147,7 @@ impl Unowned {
 
     /// Notes that an order has an owner now that was counted where there was no room.
     pub(super) fn own(&mut self, first_seen: LogicalTime, number: EntryNo) {
-        self.crowds.own(first_seen, number);
+        self.overflow.own(first_seen, number);
     }
 
     /// Takes out an order with all of its legs, for an owner.

@@ -1,4 +1,4 @@
-//! Tags of our orders in one session's lists, and how much they prove.
+//! What one session's lists have shown of the tags of our orders, and how much that proves.
 
 use std::collections::BTreeSet;
 

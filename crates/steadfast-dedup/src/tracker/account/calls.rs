@@ -100,15 +100,15 @@ impl Account {
 
     /// Decides, at the first poll of the body, whether an order leaves.
     ///
-    /// `in_time`: the caller's deadlines permit it; `epoch`: the time between halts in which the order was asked for; `written`: the
-    /// trading day that its journal entry has. It leaves on that day only: otherwise the next process would take its
-    /// name for one of a day that is over, and free.
+    /// `in_time`: the caller's deadlines permit it; `epoch`: the time between halts in which the order was asked for;
+    /// `journal_day`: the trading day that its journal entry has. It leaves on that day only: otherwise the next process
+    /// would take its name for one of a day that is over, and free.
     pub(crate) fn send(
         self: &Arc<Self>,
         attempt: AttemptNo,
         in_time: bool,
         epoch: HaltEpoch,
-        written: Option<TradingDay>,
+        journal_day: Option<TradingDay>,
     ) -> Result<(), OrderWithheld> {
         self.with(|state, now, effects| {
             // Apply the time first: its decisions must precede the question.
@@ -119,7 +119,9 @@ impl Account {
                 // The last look at the halt and at the owner before it leaves.
                 (_, true) if let Err(refusal) = self.halt.check(Some(epoch)) => Some(refusal),
                 (false, true) => Some(OrderWithheld::SendByPassed),
-                (true, true) if written.is_some_and(|day| day != state.time.latest_day(&self.settings)) => {
+                (true, true)
+                    if journal_day.is_some_and(|day| day != state.time.latest_day(&self.settings)) =>
+                {
                     Some(OrderWithheld::DayTurned)
                 }
                 (true, true) => None,

@@ -35,10 +35,10 @@ pub(crate) struct Begun {
     /// When its journal entry is durable, if there is a journal.
     pub(crate) durable: Option<Durable>,
     /// The trading day of that entry.
-    pub(crate) written: Option<TradingDay>,
+    pub(crate) journal_day: Option<TradingDay>,
 }
 
-/// The orders of earlier processes that somebody may still have to hear of.
+/// The orders of earlier processes whose callers may not know how they ended.
 #[derive(Debug, Default)]
 pub(crate) struct Replayed {
     pub(crate) in_doubt: Vec<RecoveredOrder>,
@@ -115,8 +115,8 @@ impl Account {
                 let (name, order) = state.protocol.asked(intent)?;
                 Some(recorder.begun(attempt, session, day, name, order, state.protocol.tag_of(intent)))
             });
-            let written = durable.is_some().then_some(day);
-            Some(Begun { attempt, durable, written })
+            let journal_day = durable.is_some().then_some(day);
+            Some(Begun { attempt, durable, journal_day })
         })
     }
 
@@ -165,7 +165,7 @@ impl Account {
     ///
     /// Otherwise the next process would have to find it again, and might take the other one of two equal orders. A
     /// journal that is slow or has failed delays no caller for long.
-    pub(crate) async fn written(&self) {
+    pub(crate) async fn wait_durable(&self) {
         if let Some(recorder) = &self.recorder {
             let _ = timeout(PATIENCE, recorder.flush()).await;
         }

@@ -64,7 +64,7 @@ impl OrderTracker {
         self.shared.halt.owned()
     }
 
-    pub(crate) fn switch(&self) -> Arc<Halt> {
+    pub(crate) fn halt_switch(&self) -> Arc<Halt> {
         self.shared.halt.clone()
     }
 }

@@ -29,7 +29,7 @@ impl OrderTracker {
 
     /// Returns what is known of the order that a caller gave this name, in the first account that has one.
     ///
-    /// `None` if there is none: it was not asked for today, or was refused, so that its name is free.
+    /// `None` if there is none: it was not asked for today, or was rejected, so that its name is free.
     ///
     /// # Example
     ///

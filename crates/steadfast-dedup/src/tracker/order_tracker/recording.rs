@@ -81,7 +81,7 @@ impl OrderTracker {
     pub(super) fn with(
         settings: Settings,
         accounts: HashMap<ext::Account, Arc<Account>>,
-        written: Option<Journaled>,
+        journaled: Option<Journaled>,
         events: broadcast::Sender<OrderEvent>,
         halt: Arc<Halt>,
     ) -> Self {
@@ -92,7 +92,7 @@ impl OrderTracker {
                 guarded: AtomicBool::new(false),
                 halt,
                 events,
-                written,
+                journaled,
             }),
         }
     }
@@ -105,7 +105,7 @@ impl OrderTracker {
     /// in doubt.
     pub fn recovered(&self) -> Result<Vec<RecoveredOrder>, NoJournal> {
         let owns = self.owned().is_ok();
-        let written = self.shared.written.as_ref().filter(|_| owns).ok_or(NoJournal)?;
+        let written = self.shared.journaled.as_ref().filter(|_| owns).ok_or(NoJournal)?;
         let looked_for = written.in_doubt.iter().map(|(account, order)| {
             let verdict = account.recovered_now(order.intent);
             RecoveredOrder { verdict, ..order.clone() }
@@ -119,7 +119,7 @@ impl OrderTracker {
 
     /// Returns the undecided orders of earlier days, each with its account if that still knows it, by its name.
     pub(super) fn left_over(&self) -> Vec<(Option<Arc<Account>>, RecoveredOrder)> {
-        let left = self.shared.written.iter().flat_map(|written| written.left.iter().cloned());
+        let left = self.shared.journaled.iter().flat_map(|written| written.left.iter().cloned());
         let known = |order: &RecoveredOrder| {
             self.known_account(Some(&order.account)).filter(|account| account.knows(order.intent))
         };
@@ -133,7 +133,7 @@ impl OrderTracker {
     /// again. Nothing without a journal.
     #[must_use]
     pub fn unheard(&self) -> Vec<RecoveredOrder> {
-        let written = self.shared.written.iter();
+        let written = self.shared.journaled.iter();
         let unheard = written.flat_map(|written| &written.unheard);
         unheard.filter_map(|(account, intent)| account.placed_order(*intent)).collect()
     }
@@ -158,7 +158,7 @@ impl OrderTracker {
     ///
     /// [`NoJournal`], as for [`recovered`](Self::recovered).
     pub async fn recover(&self) -> Result<Vec<RecoveredOrder>, NoJournal> {
-        let written = self.shared.written.as_ref().ok_or(NoJournal)?;
+        let written = self.shared.journaled.as_ref().ok_or(NoJournal)?;
         for (account, order) in &written.in_doubt {
             account.recovered(order.intent).await;
         }
@@ -167,7 +167,7 @@ impl OrderTracker {
 
     /// Waits until every such order of one account is decided.
     pub(crate) async fn recovered_of(&self, account: &Arc<Account>) {
-        let Some(written) = &self.shared.written else { return };
+        let Some(written) = &self.shared.journaled else { return };
         for (_, order) in written.in_doubt.iter().filter(|(of, _)| Arc::ptr_eq(of, account)) {
             account.recovered(order.intent).await;
         }
@@ -175,13 +175,13 @@ impl OrderTracker {
 
     /// Waits until everything that was written is durable. A failed journal has reported its error already.
     pub(super) async fn flush(&self) {
-        if let Some(written) = &self.shared.written {
+        if let Some(written) = &self.shared.journaled {
             drop(written.journal.flush().await);
         }
     }
 
     /// Returns the salt that sessions are hashed with, which gives them a name in the journal.
     pub(crate) fn salt(&self) -> Option<[u8; 16]> {
-        self.shared.written.as_ref().map(|written| written.journal.salt())
+        self.shared.journaled.as_ref().map(|written| written.journal.salt())
     }
 }

@@ -9,7 +9,7 @@ const LEN: usize = 77;
 
 /// A lock's note about its journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(super) enum LockNote {
     /// Nothing: there may never have been one.
     None,
     /// There was one, and the note is damaged.
@@ -40,7 +40,7 @@ pub(super) struct Reach {
     pub(super) size: u64,
 }
 
-/// The verdict of a mark on the journal beside it.
+/// The verdict of a note on the journal beside its lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Judged {
     /// Nothing speaks against it, provided that at least this was written to it.
@@ -51,7 +51,7 @@ pub(super) enum Judged {
     Outdated(Reach),
 }
 
-impl Mark {
+impl LockNote {
     pub(super) const fn written(salt: Salt, file: Reach, successor: Option<Reach>) -> Self {
         Self::Written { salt, files: [Some(file), successor] }
     }
@@ -148,19 +148,19 @@ mod tests {
 
     #[test]
     fn a_note_says_what_was_written_and_a_damaged_one_says_so() {
-        let whole = Mark::written(SALT, FILE, Some(SUCCESSOR));
-        let displaced = [None, Some(FILE)].map(|file| Mark::Displaced { salt: SALT, file });
-        for mark in [Mark::None, Mark::written(SALT, FILE, None), whole, displaced[0], displaced[1]] {
-            assert_eq!(Mark::decode(&mark.encode()), mark);
+        let whole = LockNote::written(SALT, FILE, Some(SUCCESSOR));
+        let displaced = [None, Some(FILE)].map(|file| LockNote::Displaced { salt: SALT, file });
+        for mark in [LockNote::None, LockNote::written(SALT, FILE, None), whole, displaced[0], displaced[1]] {
+            assert_eq!(LockNote::decode(&mark.encode()), mark);
         }
-        assert_eq!(Mark::decode(&older()), Mark::Written { salt: SALT, files: [None; 2] });
+        assert_eq!(LockNote::decode(&older()), LockNote::Written { salt: SALT, files: [None; 2] });
         for (whole, length) in [(whole.encode(), LEN), (older(), 29)] {
             assert_eq!(whole.len(), length);
             for at in 0..length {
                 let mut damaged = whole.clone();
                 damaged[at] ^= 1;
-                assert_eq!(Mark::decode(&damaged), Mark::Unreadable, "byte {at}");
-                assert!(at == 0 || Mark::decode(&whole[..at]) == Mark::Unreadable, "{at} bytes");
+                assert_eq!(LockNote::decode(&damaged), LockNote::Unreadable, "byte {at}");
+                assert!(at == 0 || LockNote::decode(&whole[..at]) == LockNote::Unreadable, "{at} bytes");
             }
         }
     }
@@ -170,23 +170,23 @@ mod tests {
         use Judged::{Believed, Lost, Outdated};
         let head = |salt, nonce| Some(Head { salt, nonce, records: 0 });
         let found = [head(SALT, 1), head(SALT, 0), head(SALT, 2), head([8; 16], 1), None];
-        let old = Mark::decode(&older());
+        let old = LockNote::decode(&older());
         let any = Believed(None);
         for (mark, judged) in [
-            (Mark::None, [any; 5]),
-            (Mark::Unreadable, [any, any, any, any, Lost]),
+            (LockNote::None, [any; 5]),
+            (LockNote::Unreadable, [any, any, any, any, Lost]),
             (old, [any, any, any, Lost, Lost]),
             (
-                Mark::written(SALT, FILE, None),
+                LockNote::written(SALT, FILE, None),
                 [Believed(Some(FILE)), Outdated(FILE), Outdated(FILE), Lost, Lost],
             ),
             (
-                Mark::written(SALT, FILE, Some(SUCCESSOR)),
+                LockNote::written(SALT, FILE, Some(SUCCESSOR)),
                 [Believed(Some(FILE)), Believed(Some(SUCCESSOR)), Outdated(FILE), Lost, Lost],
             ),
-            (Mark::Displaced { salt: SALT, file: None }, [Lost; 5]),
+            (LockNote::Displaced { salt: SALT, file: None }, [Lost; 5]),
             (
-                Mark::Displaced { salt: SALT, file: Some(FILE) },
+                LockNote::Displaced { salt: SALT, file: Some(FILE) },
                 [Believed(Some(FILE)), Lost, Lost, Lost, Lost],
             ),
         ] {

@@ -29,13 +29,13 @@ impl Entry {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         // Only strings and numbers: JSON can hold all of it.
-        serde_json::to_vec(&(self.account.as_str(), Written::of(&self.record))).unwrap_or_default()
+        serde_json::to_vec(&(self.account.as_str(), OnDisk::of(&self.record))).unwrap_or_default()
     }
 
     /// Decodes an entry; `None` if a later version wrote it.
     #[must_use]
     pub fn decode(payload: &[u8]) -> Option<Self> {
-        let (account, written): (String, Written) = serde_json::from_slice(payload).ok()?;
+        let (account, written): (String, OnDisk) = serde_json::from_slice(payload).ok()?;
         Some(Self { account: ext::Account::new(account), record: written.record()? })
     }
 }
@@ -43,7 +43,7 @@ impl Entry {
 /// A record on disk: JSON, which a person can read without tools.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
-enum Written {
+enum OnDisk {
     Begun {
         intent: u64,
         attempt: usize,
@@ -59,7 +59,7 @@ enum Written {
     Closed {
         intent: u64,
         attempt: usize,
-        outcome: WrittenOutcome,
+        outcome: OutcomeOnDisk,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -108,7 +108,7 @@ enum Written {
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum WrittenOutcome {
+enum OutcomeOnDisk {
     NotSent,
     NotExecuted,
     Rejected,
@@ -117,7 +117,7 @@ enum WrittenOutcome {
     Unknown,
 }
 
-impl Written {
+impl OnDisk {
     fn of(record: &Record) -> Self {
         match record.clone() {
             Record::Begun { attempt, session, day, name, order, tag } => Self::Begun {
@@ -131,17 +131,17 @@ impl Written {
             },
             Record::Closed { attempt, outcome, answer } => {
                 let (outcome, id) = match outcome {
-                    Outcome::NotSent => (WrittenOutcome::NotSent, None),
-                    Outcome::NotExecuted => (WrittenOutcome::NotExecuted, None),
-                    Outcome::Rejected => (WrittenOutcome::Rejected, None),
+                    Outcome::NotSent => (OutcomeOnDisk::NotSent, None),
+                    Outcome::NotExecuted => (OutcomeOnDisk::NotExecuted, None),
+                    Outcome::Rejected => (OutcomeOnDisk::Rejected, None),
                     Outcome::Accepted { order_id } => {
-                        (WrittenOutcome::Accepted, order_id.map(|id| id.to_string()))
+                        (OutcomeOnDisk::Accepted, order_id.map(|id| id.to_string()))
                     }
                     Outcome::Unknown { resend: Resend::AfterAbsence } => {
-                        (WrittenOutcome::UnknownUntilAbsent, None)
+                        (OutcomeOnDisk::UnknownUntilAbsent, None)
                     }
                     // An outcome that this version does not know proves nothing.
-                    _ => (WrittenOutcome::Unknown, None),
+                    _ => (OutcomeOnDisk::Unknown, None),
                 };
                 let status = match answer {
                     Answer::Status(status) => Some(status),
@@ -195,12 +195,12 @@ impl Written {
             Self::Closed { intent, attempt, outcome, id, status, cut, denied } => Record::Closed {
                 attempt: AttemptNo { intent: IntentNo(intent), index: attempt },
                 outcome: match outcome {
-                    WrittenOutcome::NotSent => Outcome::NotSent,
-                    WrittenOutcome::NotExecuted => Outcome::NotExecuted,
-                    WrittenOutcome::Rejected => Outcome::Rejected,
-                    WrittenOutcome::Accepted => Outcome::Accepted { order_id: id.map(Arc::from) },
-                    WrittenOutcome::UnknownUntilAbsent => Outcome::Unknown { resend: Resend::AfterAbsence },
-                    WrittenOutcome::Unknown => Outcome::Unknown { resend: Resend::Never },
+                    OutcomeOnDisk::NotSent => Outcome::NotSent,
+                    OutcomeOnDisk::NotExecuted => Outcome::NotExecuted,
+                    OutcomeOnDisk::Rejected => Outcome::Rejected,
+                    OutcomeOnDisk::Accepted => Outcome::Accepted { order_id: id.map(Arc::from) },
+                    OutcomeOnDisk::UnknownUntilAbsent => Outcome::Unknown { resend: Resend::AfterAbsence },
+                    OutcomeOnDisk::Unknown => Outcome::Unknown { resend: Resend::Never },
                 },
                 answer: match (status, cut) {
                     _ if denied => Answer::Denied,

@@ -1,4 +1,5 @@
-//! The key and the token of a request: they cannot be order ids in the answer to it.
+//! The API key and the token that a request was sent with. An answer that repeats them as an order id names no order, and
+//! they must not reach a journal.
 
 use http::{
     HeaderMap,
@@ -12,23 +13,23 @@ const SHORTEST: usize = 8;
 /// Longer than any service's order id. A journal keeps order ids, and must not grow by other texts.
 const LONGEST: usize = 256;
 
-/// True if every record's identifier can be an order id, in the list that this request was answered with.
-pub(crate) fn name_orders(records: &[OrderRecord], asker: Option<&Asker>) -> bool {
-    let is_quoted = |order_id: &str| asker.is_some_and(|asker| asker.is_quoted_in(order_id));
+/// True if every record's identifier can be an order id: not too long, and without the credentials of the request.
+pub(crate) fn have_plausible_ids(records: &[OrderRecord], credentials: Option<&SentCredentials>) -> bool {
+    let is_quoted = |order_id: &str| credentials.is_some_and(|credentials| credentials.occurs_in(order_id));
     records.iter().all(|record| record.order_id.len() <= LONGEST && !is_quoted(&record.order_id))
 }
 
 /// The `Authorization` of a request, in the extensions of its answer.
 #[derive(Clone)]
-pub(crate) struct Asker(HeaderValue);
+pub(crate) struct SentCredentials(HeaderValue);
 
-impl Asker {
+impl SentCredentials {
     pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
         headers.get(header::AUTHORIZATION).cloned().map(Self)
     }
 
     /// True if an order id contains the key or the token. Then it is no order id, and must not reach a journal.
-    pub(crate) fn is_quoted_in(&self, order_id: &str) -> bool {
+    pub(crate) fn occurs_in(&self, order_id: &str) -> bool {
         let parts = self.0.as_bytes().split(|byte| matches!(byte, b' ' | b':'));
         let mut secrets = parts.filter(|part| part.len() >= SHORTEST);
         secrets.any(|part| order_id.as_bytes().windows(part.len()).any(|piece| piece == part))
@@ -42,14 +43,14 @@ mod tests {
     #[test]
     fn x01_the_key_or_the_token_names_no_order() {
         let mut headers = HeaderMap::new();
-        assert!(Asker::of(&headers).is_none());
+        assert!(SentCredentials::of(&headers).is_none());
         headers.insert(header::AUTHORIZATION, HeaderValue::from_static("Bearer key-5678:token-78"));
-        let asker = Asker::of(&headers).unwrap();
+        let credentials = SentCredentials::of(&headers).unwrap();
         for quoted in ["key-5678", "token-78", "x-token-78-1", "key-5678:token-78"] {
-            assert!(asker.is_quoted_in(quoted), "{quoted}");
+            assert!(credentials.occurs_in(quoted), "{quoted}");
         }
         for id in ["", "240101000000001", "token-7", "Bearer"] {
-            assert!(!asker.is_quoted_in(id), "{id}");
+            assert!(!credentials.occurs_in(id), "{id}");
         }
     }
 }

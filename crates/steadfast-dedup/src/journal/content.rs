@@ -8,12 +8,12 @@ use super::{
     error::JournalError,
     fold::Fold,
     frame::{self, BadHead, Found, Head, Salt},
-    mark::{Judged, Mark, Reach},
+    lock_note::{Judged, LockNote, Reach},
     paths::beside,
 };
 
-/// The result of reading a log.
-pub(super) struct Recovered {
+/// What a log holds that an earlier process left.
+pub(super) struct LogContent {
     pub(super) salt: Salt,
     /// The lock's note about this file.
     pub(super) reached: Option<Reach>,
@@ -23,10 +23,14 @@ pub(super) struct Recovered {
 }
 
 /// Reads the log at `path`, and judges it by its lock's note; `None` if there is no file.
-pub(super) fn read<D: Disk>(disk: &D, path: &Path, mark: Mark) -> Result<Option<Recovered>, JournalError> {
+pub(super) fn read<D: Disk>(
+    disk: &D,
+    path: &Path,
+    lock_note: LockNote,
+) -> Result<Option<LogContent>, JournalError> {
     let lost = || JournalError::Lost { path: path.to_owned(), lock: beside(path, ".lock") };
     let Some(mut file) = disk.open(path).map_err(JournalError::io("open", path))? else {
-        return if mark.judge(None) == Judged::Lost { Err(lost()) } else { Ok(None) };
+        return if lock_note.judge(None) == Judged::Lost { Err(lost()) } else { Ok(None) };
     };
     let bytes = file.read_all().map_err(JournalError::io("read", path))?;
     let head = Head::decode(&bytes).map_err(|bad| match bad {
@@ -52,7 +56,7 @@ pub(super) fn read<D: Disk>(disk: &D, path: &Path, mark: Mark) -> Result<Option<
         length: bytes.len() as u64,
         written: reach.size,
     };
-    let reached = match mark.judge(Some(head)) {
+    let reached = match lock_note.judge(Some(head)) {
         Judged::Lost => return Err(lost()),
         Judged::Outdated(last) => return Err(outdated(last)),
         Judged::Believed(Some(reach)) => {
@@ -63,7 +67,7 @@ pub(super) fn read<D: Disk>(disk: &D, path: &Path, mark: Mark) -> Result<Option<
         Judged::Believed(None) => None,
     };
     let linked = is_linked(disk, &file, path)?;
-    Ok(Some(Recovered { salt: head.salt, reached, linked, fold }))
+    Ok(Some(LogContent { salt: head.salt, reached, linked, fold }))
 }
 
 /// True if it has a second name: a process that opens it under that name would take another lock.

@@ -1,4 +1,4 @@
-//! Watches sessions that are over, for orders that only their lists show.
+//! Reads the lists of sessions that are over, for orders that only those show.
 //!
 //! Orders that were refused, given up or found absent are watched for. Where a list shows one login session's orders,
 //! the current list never shows those sent in an earlier session. So that session's list is read, as often as the
@@ -52,12 +52,12 @@ impl OrderProtocol {
             };
             Some((if look.wanted { self.time.now().max(self.refusals_show()) } else { due }, session))
         };
-        self.sessions.bygone().filter_map(next).min()
+        self.sessions.past().filter_map(next).min()
     }
 
     /// Asks for one more read of each past session with watched orders.
     pub(crate) fn want_own_looks(&mut self) {
-        let watched: Vec<_> = self.sessions.bygone().filter(|&session| self.is_watched_in(session)).collect();
+        let watched: Vec<_> = self.sessions.past().filter(|&session| self.is_watched_in(session)).collect();
         for session in watched {
             self.watches.want_own_look(session);
         }
@@ -66,7 +66,7 @@ impl OrderProtocol {
     /// True while such a read is due.
     pub(crate) fn awaits_own_looks(&self) -> bool {
         self.sessions
-            .bygone()
+            .past()
             .any(|session| self.watches.own_look(session).wanted && self.is_watched_in(session))
     }
 
@@ -75,7 +75,7 @@ impl OrderProtocol {
         let tried = match started {
             Some(start) => vec![(start.session, start.at)],
             // A refusal of this read may refuse each of them as fast.
-            None => self.sessions.bygone().map(|session| (session, self.time.now())).collect(),
+            None => self.sessions.past().map(|session| (session, self.time.now())).collect(),
         };
         for (session, at) in tried {
             self.watches.end_own_look(session, at, looked);
@@ -132,8 +132,8 @@ impl OrderProtocol {
                 continue;
             }
             let Some(key) = self.intents.get(&number).map(|intent| intent.key().clone()) else { continue };
-            self.keys.reopen_refused(&key, number);
-            self.intents.reopen(number);
+            self.keys.undecide_refused(&key, number);
+            self.intents.undecide(number);
             self.watches.unwatch(number);
             self.intents.refuse(number);
             self.doubt_refused(number, out);
