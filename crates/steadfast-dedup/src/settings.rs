@@ -1,19 +1,17 @@
+mod clocks;
+mod described;
 pub(crate) mod order_tag;
 pub(crate) mod policy;
+mod values;
 
-mod described;
+use std::time::Duration;
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use steadfast_call::Clocks;
+use steadfast_spec::FieldNames;
 
-use steadfast_call::{BootClock, Clocks, WallClock};
-use steadfast_spec::{FieldNames, OrderType};
-
-use crate::{
-    numbers::TradingDay,
-    settings::{
-        order_tag::OrderTag,
-        policy::{AccountMode, Baseline, KeyPolicy, ListShows, OrdersScope, ResendPolicy, VerifyOn},
-    },
+use crate::settings::{
+    order_tag::OrderTag,
+    policy::{AccountMode, Baseline, KeyPolicy, ListShows, OrdersScope, ResendPolicy, VerifyOn},
 };
 
 /// One lost answer must not block an order all day.
@@ -110,15 +108,6 @@ impl Settings {
         Self { lateness: Duration::from_secs(90), positive_control: true, ..Self::default() }
     }
 
-    /// Returns the lateness bound, W.
-    ///
-    /// An order that was applied is listed at most this long after the last instant at which the gateway may have
-    /// passed it on.
-    #[must_use]
-    pub fn lateness_bound(&self) -> Duration {
-        self.lateness
-    }
-
     /// Sets the lateness bound; 15 s by default.
     #[must_use]
     pub fn lateness(mut self, bound: Duration) -> Self {
@@ -137,19 +126,6 @@ impl Settings {
     #[must_use]
     pub fn resend(mut self, policy: ResendPolicy) -> Self {
         self.resend = policy;
-        self
-    }
-
-    /// Sets whether orders are withheld while the machine's clock and the service's `Date` disagree about the trading
-    /// day.
-    ///
-    /// The error is [`OrderWithheld::DayDisputed`](crate::OrderWithheld::DayDisputed); not set by default. A process
-    /// that goes on follows the service's day, and its orders are safe. But its journal then belongs to another day
-    /// for every program that goes by the machine's clock. Set it for short runs that are repeated. Within ten
-    /// minutes of midnight two days are no dispute.
-    #[must_use]
-    pub fn refuse_disputed_day(mut self, refuse: bool) -> Self {
-        self.refuse_disputed_day = refuse;
         self
     }
 
@@ -298,177 +274,5 @@ impl Settings {
     pub fn field_names(mut self, names: FieldNames) -> Self {
         self.field_names = names;
         self
-    }
-
-    /// Returns the field names of a record of the order list, for other readers of the same list.
-    #[must_use]
-    pub fn record_names(&self) -> &FieldNames {
-        &self.field_names
-    }
-
-    /// Sets the clock and the UTC offset in seconds for the trading day; the machine's clock at +05:30 by default.
-    ///
-    /// Days never go back. One ends only when the wall clock has moved as the boot clock has, or when the `Date` of
-    /// an answer to an order or to a read of the order list confirms it. A clock that is set by more than ten minutes
-    /// is reported ([`OrderEvent::ClockStepped`](crate::OrderEvent::ClockStepped)) and otherwise ignored until then.
-    /// Within ten minutes of midnight a lost order is not sent again; for ten minutes after midnight the names of the
-    /// day before still stand for the orders of that day.
-    ///
-    /// A new process has only the wall clock. If by that clock alone a name stands for an order of another day, its
-    /// call waits until an answer's `Date` says the day, or a list has come without one. At the call's deadline, or
-    /// after 30 s if it has none, the call returns as in doubt
-    /// ([`Reason::EpochChanged`](crate::Reason::EpochChanged)) with nothing sent. Calling again is safe.
-    #[must_use]
-    pub fn trading_day(mut self, clock: WallClock, utc_offset: i32) -> Self {
-        self.clocks = self.clocks.with_wall(clock);
-        self.utc_offset = utc_offset;
-        self
-    }
-
-    /// Sets the clock that runs on while the machine is suspended; the machine's by default.
-    ///
-    /// It bounds the age of an order that is sent again and the time until which an order may leave, and it carries
-    /// the trading day on when the wall clock is set. Linux and Android have one. Elsewhere those two bounds go by
-    /// the wall clock as well, so a clock set forward ages orders; and after a suspension of more than ten minutes
-    /// the trading day does not change until an answer's `Date` confirms the wall clock.
-    #[must_use]
-    pub fn boot_clock(mut self, clock: BootClock) -> Self {
-        self.clocks = self.clocks.with_boot(clock);
-        self
-    }
-
-    /// Returns how long the gateway may work on a request after the client lost it.
-    #[must_use]
-    pub fn gateway_bound(&self) -> Duration {
-        self.gateway_timeout
-    }
-
-    /// Returns how long an order is searched for after its outcome was lost.
-    #[must_use]
-    pub fn verification_bound(&self) -> Duration {
-        self.budget()
-    }
-
-    /// Returns the shortest time between two reads that search for one account's orders.
-    #[must_use]
-    pub fn spacing(&self) -> Duration {
-        self.read_spacing
-    }
-
-    /// Returns whether others place orders in the account.
-    #[must_use]
-    pub fn mode(&self) -> AccountMode {
-        self.account_mode
-    }
-
-    /// Returns which orders belong to the order list.
-    #[must_use]
-    pub fn scope(&self) -> OrdersScope {
-        self.orders_scope
-    }
-
-    /// Returns which of those orders the list shows.
-    #[must_use]
-    pub fn shows(&self) -> ListShows {
-        self.list_shows
-    }
-
-    pub(crate) fn budget(&self) -> Duration {
-        self.budget.unwrap_or_else(|| {
-            self.gateway_timeout.saturating_add(self.lateness).saturating_add(Duration::from_secs(60))
-        })
-    }
-
-    /// Returns how long after a 401 or 429 the list is read that confirms it.
-    pub(crate) fn refusal_lag_used(&self) -> Duration {
-        self.refusal_lag.min(self.lateness.max(SHORTEST_REFUSAL_LAG))
-    }
-
-    pub(crate) fn max_age(&self, order_type: OrderType) -> Duration {
-        match order_type {
-            OrderType::Market | OrderType::StopMarket => self.max_resend_age_market,
-            OrderType::Limit | OrderType::StopLimit => self.max_resend_age,
-        }
-    }
-
-    /// True if a list asked for at `asked` is a fresh enough baseline for an order opened at `opened`.
-    pub(crate) fn is_fresh(&self, asked: Duration, opened: Duration) -> bool {
-        match self.baseline {
-            Baseline::Cold => true,
-            Baseline::MaxAge(age) => asked.saturating_add(age) >= opened,
-            Baseline::Always => asked >= opened,
-        }
-    }
-
-    pub(crate) fn max_resends(&self) -> u32 {
-        match self.resend {
-            ResendPolicy::Never => 0,
-            ResendPolicy::AtMost(count) => count,
-        }
-    }
-
-    /// Returns the trading day that it is now by the wall clock alone.
-    ///
-    /// A tracker's own day follows more clocks: see [`trading_day`](Self::trading_day).
-    #[must_use]
-    pub fn today(&self) -> TradingDay {
-        self.day_of(self.clocks.wall().now())
-    }
-
-    /// Returns the trading day at `time`.
-    #[must_use]
-    pub fn day_of(&self, time: SystemTime) -> TradingDay {
-        TradingDay(self.local_millis(time).div_euclid(86_400_000))
-    }
-
-    /// Returns local time since 1970, in milliseconds.
-    pub(crate) fn local_millis(&self, time: SystemTime) -> i64 {
-        let millis = |duration: Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX / 4);
-        let unix = match time.duration_since(UNIX_EPOCH) {
-            Ok(after) => millis(after),
-            Err(before) => -millis(before.duration()),
-        };
-        unix.clamp(-i64::MAX / 4, i64::MAX / 4) + i64::from(self.utc_offset) * 1_000
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_trading_day_turns_at_local_midnight() {
-        let at = |secs: u64| {
-            let clock = WallClock::new(move || UNIX_EPOCH + Duration::from_secs(secs));
-            Settings::new().trading_day(clock, 19_800).today()
-        };
-        assert_eq!(at(0), TradingDay(0));
-        assert_eq!(at(86_400 - 19_800 - 1), TradingDay(0));
-        assert_eq!(at(86_400 - 19_800), TradingDay(1));
-    }
-
-    #[test]
-    fn a_bound_without_end_makes_a_budget_without_end() {
-        for settings in [
-            Settings::new().lateness(Duration::MAX),
-            Settings::new().gateway_timeout(Duration::MAX),
-            Settings::new().verification_budget(Duration::MAX),
-        ] {
-            assert_eq!(settings.budget(), Duration::MAX);
-        }
-    }
-
-    #[test]
-    fn the_lists_names_are_those_that_were_set() {
-        let mut names = FieldNames::default();
-        names.order_id = "nOrdNo".into();
-        let settings = Settings::new().field_names(names.clone());
-        assert_eq!(settings.record_names(), &names);
-    }
-
-    #[test]
-    fn market_orders_age_sooner() {
-        let settings = Settings::new();
-        assert!(settings.max_age(OrderType::StopMarket) < settings.max_age(OrderType::StopLimit));
     }
 }

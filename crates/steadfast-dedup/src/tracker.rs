@@ -2,7 +2,8 @@
 //!
 //! [`order_tracker`] is the public handle. It has an [`account`] for each name, which puts events into a
 //! [`shared_protocol`] and wakes the [`waiters`]. The [`poller`] reads the list while an account needs it. A [`ticket`]
-//! tells the guard which account and intent a request belongs to.
+//! tells the guard which account and intent a request belongs to. [`replay`] turns a journal into events, [`recovery`] says
+//! what it leaves in doubt.
 
 pub(crate) mod account;
 pub(crate) mod cached;
@@ -12,6 +13,7 @@ pub(crate) mod order_tracker;
 pub(crate) mod polled_calls;
 pub(crate) mod poller;
 pub(crate) mod recovery;
+pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod sent_credentials;
 pub(crate) mod shared_protocol;
@@ -19,4 +21,5 @@ pub(crate) mod sync;
 pub(crate) mod ticket;
 pub(crate) mod timekeeper;
 pub(crate) mod tokens;
+mod undecided;
 pub(crate) mod waiters;

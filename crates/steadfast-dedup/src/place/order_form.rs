@@ -38,15 +38,6 @@ pub(crate) fn read_order(form: &[u8]) -> Result<OrderRequest, OrderWithheld> {
     OrderRequest::from_fields(form.iter()).map_err(OrderWithheld::InvalidOrder)
 }
 
-/// Returns a form with this field, which its caller has left empty.
-pub(crate) fn with_field(form: &[u8], name: &str, text: String) -> Bytes {
-    let Ok(form) = Form::parse(form) else { return Bytes::copy_from_slice(form) };
-    let others = form.iter().filter(|(other, _)| !other.trim().eq_ignore_ascii_case(name));
-    let others =
-        others.fold(Form::new(), |form, (other, value)| form.with(other.to_owned(), value.to_owned()));
-    others.with(name.to_owned(), text).encode().into()
-}
-
 /// Returns the fields of a form without escapes, without copying; `None` if the full parser must decide.
 fn plain_fields(form: &[u8]) -> Option<impl Iterator<Item = (&str, &str)>> {
     let plain = form.iter().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'%' | b'+'));
@@ -59,13 +50,6 @@ fn plain_fields(form: &[u8]) -> Option<impl Iterator<Item = (&str, &str)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_tag_takes_the_place_of_an_empty_field() {
-        let tagged = |form: &str| with_field(form.as_bytes(), "remarks", "k3v9".to_owned());
-        assert_eq!(tagged("symId=M%26M&qty=1"), "symId=M%26M&qty=1&remarks=k3v9");
-        assert_eq!(tagged("Remarks=+&symId=M%26M"), "symId=M%26M&remarks=k3v9");
-    }
 
     /// A body in given frames.
     struct Pieces(std::collections::VecDeque<Bytes>);

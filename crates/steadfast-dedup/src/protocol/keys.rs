@@ -1,3 +1,5 @@
+mod next_day;
+
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
@@ -6,6 +8,7 @@ use std::{
 
 use steadfast_spec::OrderRequest;
 
+pub(crate) use self::next_day::Overnight;
 use crate::{
     numbers::{AttemptNo, IntentNo, LogicalTime},
     protocol::key::Key,
@@ -54,15 +57,6 @@ pub(crate) struct Ended {
     pub(crate) is_refused: bool,
     /// When it ended, if it bars conclusions about later orders.
     pub(crate) blocks_since: Option<LogicalTime>,
-}
-
-/// The intents of a day that is over whose orders may be listed on the next one.
-#[derive(Debug, Default)]
-pub(crate) struct Overnight {
-    /// Lost so shortly before midnight that they still block their keys.
-    pub(crate) blockers: BTreeSet<IntentNo>,
-    /// Refused or found absent.
-    pub(crate) told: BTreeSet<IntentNo>,
 }
 
 impl KeyIntents {
@@ -269,48 +263,6 @@ impl Keys {
     #[cfg(test)]
     pub(crate) fn forget_unsettled_one(&mut self, attempt: AttemptNo) {
         self.unsettled.retain(|(_, other)| *other != attempt);
-    }
-
-    /// Carries over to the next day: what may be listed today, and orders in flight or in line.
-    pub(crate) fn begin_day(
-        &mut self,
-        is_unsettled: impl Fn(IntentNo) -> bool,
-        may_be_listed: impl Fn(IntentNo) -> bool,
-        may_arrive: impl Fn(IntentNo) -> bool,
-    ) -> Overnight {
-        let mut overnight = Overnight::default();
-        for its in self.all.values_mut() {
-            let (live, line) = (std::mem::take(&mut its.live), std::mem::take(&mut its.line));
-            // An order lost so shortly before midnight may be listed today.
-            let mut blockers = std::mem::take(&mut its.blockers);
-            blockers.retain(|&number| is_unsettled(number));
-            overnight.blockers.extend(&blockers);
-            let mut refused = std::mem::take(&mut its.refused);
-            refused.retain(|&number| may_be_listed(number));
-            let absent = its.finished.iter().copied().filter(|&number| may_arrive(number));
-            let told: BTreeSet<_> = refused.iter().copied().chain(absent).collect();
-            overnight.told.extend(&told);
-            let finished = blockers.union(&told).copied().collect();
-            let kept = self.unsettled.iter().filter(|(_, attempt)| blockers.contains(&attempt.intent));
-            let unsettled = kept.count();
-            // Orders in flight may differ from those still to come.
-            let (mixed, blocked_since) = (!live.is_empty(), its.blocked_since);
-            *its = KeyIntents {
-                live,
-                line,
-                mixed,
-                finished,
-                refused,
-                unsettled,
-                blockers,
-                blocked_since,
-                ..KeyIntents::default()
-            };
-        }
-        // Only the unsettled attempts of blockers still bar others.
-        self.unsettled.retain(|(_, attempt)| overnight.blockers.contains(&attempt.intent));
-        self.all.retain(|_, its| !its.live.is_empty() || !its.line.is_empty() || !its.finished.is_empty());
-        overnight
     }
 
     fn entry(&mut self, key: &Key) -> &mut KeyIntents {

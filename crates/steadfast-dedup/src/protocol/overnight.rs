@@ -6,7 +6,7 @@
 //! shortly before midnight that they may be listed today. The last are watched for. A lost one also blocks its key
 //! until lists have shown that nothing of it has appeared.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
 
 use crate::{
     numbers::{IntentNo, LogicalTime, TradingDay},
@@ -106,12 +106,5 @@ impl OrderProtocol {
         let settles = self.settings.gateway_timeout.saturating_add(self.settings.lateness);
         self.time.is_midnight_near()
             || self.time.day_began().is_some_and(|began| self.time.now() < began.saturating_add(settles))
-    }
-
-    /// Returns when a failed baseline read is repeated, for orders that are to be compared with it.
-    pub(crate) fn baseline_again(&self) -> Option<Duration> {
-        let (failed @ 1.., at) = self.reads.failed_baselines() else { return None };
-        let pause = Duration::from_secs(1 << (failed - 1).min(5));
-        (!self.knows_list()).then(|| at.saturating_add(pause.max(self.settings.read_spacing)))
     }
 }

@@ -35,6 +35,13 @@ impl OrderProtocol {
         self.settings.baseline != Baseline::Cold && !fresh
     }
 
+    /// Returns when a failed baseline read is repeated, for orders that are to be compared with it.
+    pub(crate) fn baseline_again(&self) -> Option<Duration> {
+        let (failed @ 1.., at) = self.reads.failed_baselines() else { return None };
+        let pause = Duration::from_secs(1 << (failed - 1).min(5));
+        (!self.knows_list()).then(|| at.saturating_add(pause.max(self.settings.read_spacing)))
+    }
+
     /// Returns since when a baseline read is awaited, if one is.
     #[must_use]
     pub fn baseline_wanted(&self) -> Option<LogicalTime> {

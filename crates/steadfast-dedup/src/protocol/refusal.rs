@@ -17,7 +17,7 @@ use std::time::Duration;
 use crate::{
     numbers::{AttemptNo, IntentNo},
     protocol::{
-        attempt::{Attempt, Sent},
+        attempt::Sent,
         effect::Effect,
         event::Answer,
         intent::Intent,
@@ -192,17 +192,5 @@ impl OrderProtocol {
     /// Returns from when on a list shows all of those orders, however late they are.
     pub(crate) fn late_refusals_show(&self) -> Duration {
         self.watches.believed().map(|(_, last)| schedule::late_look(last)).unwrap_or_default()
-    }
-}
-
-impl Intent {
-    /// True if its caller was told that it was refused or rejected.
-    pub(crate) fn was_told_not_placed(&self) -> bool {
-        matches!(self.finding(), Some(Finding::Refused | Finding::Rejected))
-    }
-
-    /// True if a send of it was refused or rejected.
-    pub(crate) fn was_refused(&self) -> bool {
-        self.attempts().iter().any(|attempt: &Attempt| attempt.refused().is_some())
     }
 }

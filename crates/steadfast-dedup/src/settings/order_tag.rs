@@ -5,7 +5,8 @@ use std::{
     sync::Arc,
 };
 
-use steadfast_spec::{OrderRequest, Tag};
+use bytes::Bytes;
+use steadfast_spec::{Form, OrderRequest, Tag};
 
 /// How often a tag is drawn that no other order of the day has. One of a thousand million is taken by chance.
 const DRAWS: usize = 16;
@@ -90,9 +91,25 @@ impl fmt::Debug for OrderTag {
     }
 }
 
+/// Returns a form with this field, which its caller has left empty.
+pub(crate) fn with_field(form: &[u8], name: &str, text: String) -> Bytes {
+    let Ok(form) = Form::parse(form) else { return Bytes::copy_from_slice(form) };
+    let others = form.iter().filter(|(other, _)| !other.trim().eq_ignore_ascii_case(name));
+    let others =
+        others.fold(Form::new(), |form, (other, value)| form.with(other.to_owned(), value.to_owned()));
+    others.with(name.to_owned(), text).encode().into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tag_takes_the_place_of_an_empty_field() {
+        let tagged = |form: &str| with_field(form.as_bytes(), "remarks", "k3v9".to_owned());
+        assert_eq!(tagged("symId=M%26M&qty=1"), "symId=M%26M&qty=1&remarks=k3v9");
+        assert_eq!(tagged("Remarks=+&symId=M%26M"), "symId=M%26M&remarks=k3v9");
+    }
 
     fn order(remarks: &str) -> OrderRequest {
         OrderRequest::from_fields([

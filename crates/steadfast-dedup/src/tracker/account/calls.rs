@@ -11,12 +11,14 @@ use super::Account;
 use crate::{
     error::OrderWithheld,
     numbers::{AttemptNo, IntentNo, Session, TradingDay},
-    place::order_form::with_field,
     protocol::{
         event::{Answer, Event},
         resolution::Verdict,
     },
-    settings::{order_tag::OrderTag, policy::OrdersScope},
+    settings::{
+        order_tag::{OrderTag, with_field},
+        policy::OrdersScope,
+    },
     tracker::{halt::HaltEpoch, joined::Rejected},
 };
 

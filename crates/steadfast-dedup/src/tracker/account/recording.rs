@@ -21,7 +21,8 @@ use crate::{
         resolution::{Reason, Unresolved, Verdict},
     },
     tracker::{
-        recovery::{RecoveredOrder, Replay, rightly_dated},
+        recovery::RecoveredOrder,
+        replay::{Replay, rightly_dated},
         shared_protocol::State,
     },
 };

@@ -22,7 +22,7 @@ use steadfast_spec::{Form, OrderRecord, OrderRequest, parse_order_list};
 use self::mistakes::Mistake;
 use super::*;
 use crate::{
-    numbers::{AttemptNo, ReadNo, Session},
+    numbers::{AttemptNo, IntentNo, ReadNo, Session},
     protocol::{
         event::{Answer, Event},
         resolution::Verdict,

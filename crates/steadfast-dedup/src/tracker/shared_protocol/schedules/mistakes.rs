@@ -1,6 +1,7 @@
 //! Mistakes in the shared protocol that the checker must find: they show that it would find another one.
 
 use super::*;
+use crate::tracker::waiters::Waiters;
 
 /// A mistake in a shared protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,231 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const HOUR: i64 = 3_600_000;
+const NOON: i64 = 10 * DAY + 12 * HOUR;
+
+fn at(wall: i64, carried: i64) -> Reading {
+    Reading { wall, carried }
+}
+
+fn noon() -> DayClock {
+    DayClock::new(at(NOON, 0))
+}
+
+fn told(change: Change) -> Option<i64> {
+    change.stepped.map(|by| by / HOUR)
+}
+
+#[test]
+fn clocks_that_move_together_end_the_day() {
+    let mut day = noon();
+    assert_eq!(day.read(at(NOON + 11 * HOUR, 11 * HOUR)), Change::default());
+    assert_eq!(day.day(), TradingDay(10));
+    day.read(at(NOON + 12 * HOUR, 12 * HOUR));
+    assert_eq!(day.day(), TradingDay(11));
+}
+
+#[test]
+fn a_day_that_has_begun_is_not_ended_by_a_clock_that_is_set_back() {
+    let mut day = noon();
+    day.read(at(NOON + 12 * HOUR, 12 * HOUR));
+    day.read(at(NOON + 12 * HOUR - 4_000, 12 * HOUR));
+    assert_eq!(day.day(), TradingDay(11));
+    day.read(at(NOON + 36 * HOUR, 36 * HOUR));
+    assert_eq!(day.day(), TradingDay(12), "and the next one begins");
+}
+
+#[test]
+fn a_step_forward_that_nothing_confirms_pins_no_day_and_is_told_once() {
+    let mut day = noon();
+    assert_eq!(told(day.read(at(NOON + DAY, 0))), Some(24));
+    assert_eq!(day.read(at(NOON + DAY + 1_000, 1_000)), Change::default());
+    assert_eq!(day.day(), TradingDay(10));
+    // Back again, and a night later.
+    day.read(at(NOON + 2_000, 2_000));
+    day.read(at(NOON + DAY, DAY));
+    assert_eq!(day.day(), TradingDay(11));
+}
+
+#[test]
+fn a_clock_that_stays_ahead_does_not_hold_up_the_next_day() {
+    let mut day = noon();
+    day.read(at(NOON + DAY, 0));
+    day.read(at(NOON + DAY + 12 * HOUR, 12 * HOUR));
+    assert_eq!(day.day(), TradingDay(11));
+}
+
+#[test]
+fn a_clock_that_was_set_ahead_may_be_right_until_a_date_denies_it() {
+    let mut day = noon();
+    let ahead = at(NOON + DAY, 0);
+    day.read(ahead);
+    assert_eq!((day.day(), day.latest(ahead)), (TradingDay(10), TradingDay(11)));
+    day.date(ahead, NOON, 80);
+    assert_eq!((day.day(), day.latest(ahead)), (TradingDay(10), TradingDay(10)));
+}
+
+#[test]
+fn a_date_of_the_service_confirms_a_step() {
+    let mut day = noon();
+    day.read(at(NOON + DAY, 0));
+    let date = NOON + DAY + 40_000;
+    // The day on which it began was not confirmed.
+    assert_eq!(day.date(at(NOON + DAY, 0), date, 80).corrected, Some(TradingDay(11)));
+    assert_eq!(day.day(), TradingDay(11));
+}
+
+#[test]
+fn a_date_of_the_service_refutes_a_step() {
+    let mut day = noon();
+    day.date(at(NOON, 0), NOON, 80);
+    day.read(at(NOON + DAY, 0));
+    day.date(at(NOON + DAY + 9_000, 9_000), NOON + 9_000, 80);
+    assert_eq!(day.day(), TradingDay(10));
+    // Behind by a day: the day still turns at the service's midnight.
+    day.date(at(NOON - 12 * HOUR, 12 * HOUR), NOON + 12 * HOUR, 80);
+    assert_eq!(day.day(), TradingDay(11));
+}
+
+#[test]
+fn a_clock_that_was_behind_from_the_start_renames_the_day_on_which_the_process_began() {
+    for (passed, renamed) in [(HOUR, 10), (13 * HOUR, 10)] {
+        let mut day = DayClock::new(at(NOON - DAY, 0));
+        let change = day.date(at(NOON - DAY + passed, passed), NOON + passed, 80);
+        assert_eq!(change.corrected, Some(TradingDay(renamed)));
+        assert_eq!(day.day(), TradingDay((NOON + passed).div_euclid(DAY)));
+    }
+    // Behind by less than the rest of the day.
+    let mut day = DayClock::new(at(NOON - HOUR, 0));
+    assert_eq!(day.date(at(NOON - HOUR, 0), NOON, 80).corrected, None);
+}
+
+#[test]
+fn a_clock_that_was_wrong_from_the_start_pins_no_day() {
+    let mut day = DayClock::new(at(NOON + DAY, 0));
+    assert_eq!(day.day(), TradingDay(11));
+    let change = day.date(at(NOON + DAY, 0), NOON, 80);
+    assert_eq!((change.corrected, change.stepped.is_some()), (Some(TradingDay(10)), true));
+    day.read(at(NOON + DAY + 12 * HOUR, 12 * HOUR));
+    assert_eq!(day.day(), TradingDay(11), "it begins at the service's midnight");
+}
+
+#[test]
+fn o03_a_clock_wrong_at_the_start_and_set_right_since_pins_no_day() {
+    for read_between in [false, true] {
+        let mut day = DayClock::new(at(NOON + DAY, 0));
+        day.at_least(TradingDay(10));
+        if read_between {
+            day.read(at(NOON + 1_000, 1_000));
+        }
+        let change = day.date(at(NOON + 2_000, 2_000), NOON + 2_000, 80);
+        assert_eq!(
+            (change, day.day()),
+            (Change { stepped: None, corrected: Some(TradingDay(10)) }, TradingDay(10))
+        );
+        day.read(at(NOON + 12 * HOUR, 12 * HOUR));
+        assert_eq!(day.day(), TradingDay(11));
+    }
+}
+
+#[test]
+fn o03_a_written_day_goes_on_if_the_date_is_just_before_it() {
+    for (before, goes_on) in [(1_000, 11), (SLACK + 1_000, 10)] {
+        let midnight = NOON + 12 * HOUR;
+        let mut day = DayClock::new(at(midnight + DAY, 0));
+        day.at_least(TradingDay(11));
+        let date = midnight - before;
+        day.date(at(date, 0), date, 0);
+        assert_eq!(day.day(), TradingDay(goes_on), "{before}");
+    }
+}
+
+#[test]
+fn a_date_alone_moves_no_day_once_clocks_have_agreed() {
+    let mut day = noon();
+    day.date(at(NOON, 0), NOON, 80);
+    day.date(at(NOON + 1_000, 1_000), NOON + DAY, 80);
+    day.read(at(NOON + 2_000, 2_000));
+    assert_eq!(day.day(), TradingDay(10));
+}
+
+#[test]
+fn a_day_of_the_journal_that_has_not_begun_is_taken_back() {
+    let mut day = noon();
+    day.at_least(TradingDay(11));
+    assert!(day.is_ahead_of_clock(at(NOON, 0)));
+    assert_eq!(day.date(at(NOON, 0), NOON, 80).corrected, Some(TradingDay(10)));
+    assert_eq!(day.day(), TradingDay(10));
+    // Midnight is near: the day may have begun where it was written down.
+    let late = NOON + 12 * HOUR - 1_000;
+    let mut day = DayClock::new(at(late, 0));
+    day.at_least(TradingDay(11));
+    assert!(!day.is_ahead_of_clock(at(late, 0)));
+    assert_eq!(day.date(at(late, 0), late, 80), Change::default());
+    assert_eq!(day.day(), TradingDay(11));
+}
+
+#[test]
+fn an_answer_that_took_long_says_nothing() {
+    let mut day = noon();
+    day.read(at(NOON + DAY, 0));
+    day.date(at(NOON + DAY, 0), NOON + DAY, LONGEST_ANSWER + 1);
+    assert_eq!(day.day(), TradingDay(10));
+}
+
+#[test]
+fn small_steps_do_not_add_up_to_a_day() {
+    let mut day = noon();
+    for step in 1..=200 {
+        day.read(at(NOON + step * (SLACK - 1), 0));
+    }
+    assert_eq!(day.day(), TradingDay(10));
+}
+
+#[test]
+fn midnight_is_near_on_both_of_its_sides() {
+    let day = noon();
+    for (passed, near) in [(11 * HOUR, false), (12 * HOUR - 1, true), (12 * HOUR + SLACK - 1, true)] {
+        assert_eq!(day.is_midnight_near(at(NOON + passed, passed)), near, "{passed}");
+    }
+    assert!(!day.is_midnight_near(at(NOON + 12 * HOUR, 0)), "it is noon by the clock that cannot be set");
+    assert_eq!(day.left(at(NOON, 0)), Duration::from_secs(12 * 3_600));
+}
+
+#[test]
+fn a_journal_more_than_a_day_ahead_is_told_apart() {
+    let mut day = noon();
+    assert!(!day.is_ahead_of_date(TradingDay(99), at(NOON, 0)), "nobody has said what day it is");
+    day.date(at(NOON, 0), NOON, 80);
+    assert!(!day.is_ahead_of_date(TradingDay(11), at(NOON, 0)));
+    assert!(day.is_ahead_of_date(TradingDay(12), at(NOON, 0)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    /// However the wall clock is set, the day never goes back, and never runs ahead of the clock that cannot be
+    /// set.
+    #[test]
+    fn no_setting_of_the_wall_clock_ends_a_day_twice_or_early(
+        steps in proptest::collection::vec((0..8 * HOUR, -3 * DAY..3 * DAY, proptest::bool::ANY), 1..40),
+    ) {
+        let mut day = noon();
+        let (mut carried, mut last) = (0, day.day());
+        for (passed, off, honest) in steps {
+            carried += passed;
+            let off = if honest { 0 } else { off };
+            day.read(at(NOON + carried + off, carried));
+            prop_assert!(day.day() >= last);
+            let latest = TradingDay((NOON + carried + SLACK).div_euclid(DAY));
+            prop_assert!(day.day() <= latest);
+            // The machine's clock is right again, and so is the day.
+            if honest {
+                let earliest = TradingDay((NOON + carried - SLACK).div_euclid(DAY));
+                prop_assert!(day.day() >= earliest);
+            }
+            last = day.day();
+        }
+    }
+}

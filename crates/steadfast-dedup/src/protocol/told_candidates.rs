@@ -1,0 +1,70 @@
+//! Says which listed orders the caller of an unresolved order is told of.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use crate::protocol::{
+    intent::Intent, listed_orders::fresh::Fresh, matcher, order_protocol::OrderProtocol,
+    resolution::Unresolved,
+};
+
+impl OrderProtocol {
+    /// Returns the candidates of an intent that are reported nowhere else. Left out are orders that
+    ///
+    /// - are only similar to the intent's, and equal one of a lost or refused send: they are reported as that one;
+    /// - equal another order of ours and cannot be this one: each of them is one too many;
+    /// - equal both this intent's and a refused one, where more are listed than intents could own: a list without prices
+    ///   shows both alike, and the surplus is reported as the refused one.
+    pub(crate) fn told_of(&self, intent: &Intent) -> BTreeSet<Arc<str>> {
+        let is_refused = |fresh: &Fresh| self.refused_owner(intent.key(), fresh).is_some();
+        let dead: Vec<_> = self.dead_of(intent.key()).map(|(_, intent)| intent).collect();
+        let asked: BTreeSet<_> = dead.iter().map(|it| it.order().qty()).collect();
+        let is_dead = |fresh: &Fresh| {
+            let is_its =
+                |it: &&Intent| it.could_own(fresh.first_seen) && matcher::strict(&fresh.record, it.order());
+            fresh.record.qty.is_some_and(|qty| asked.contains(&qty)) && dead.iter().any(is_its)
+        };
+        let is_others = |fresh: &Fresh| is_dead(fresh) || self.is_surplus_beside(intent, fresh);
+        let near: Vec<_> = self.near(intent).filter(|fresh| !is_others(fresh)).collect();
+        let mut strict: Vec<_> = self.intent_strict(intent).collect();
+        if self.refused_of(intent.key()).next().is_none() {
+            return strict.into_iter().chain(near).map(|fresh| fresh.order_id.clone()).collect();
+        }
+        let (alike, near): (Vec<_>, Vec<_>) =
+            near.into_iter().partition(|fresh| matcher::strict(&fresh.record, intent.order()));
+        strict.extend(alike);
+        let near = near.into_iter().filter(|fresh| !is_refused(fresh));
+        strict.sort_by_key(|fresh| (fresh.first_seen, &fresh.order_id));
+        let mut too_many = strict.len().saturating_sub(self.claimants(intent, &strict));
+        strict.retain(|fresh| {
+            let left = too_many > 0 && is_refused(fresh);
+            too_many -= usize::from(left);
+            !left
+        });
+        strict.into_iter().chain(near).map(|fresh| fresh.order_id.clone()).collect()
+    }
+
+    /// Returns how many intents in flight or in doubt, this one included, could own one of these orders.
+    fn claimants(&self, intent: &Intent, orders: &[&Fresh]) -> usize {
+        let may_own = |other: &Intent| {
+            let is_it = |fresh: &&Fresh| {
+                other.could_own(fresh.first_seen) && matcher::strict(&fresh.record, other.order())
+            };
+            orders.iter().any(is_it)
+        };
+        self.live_of(intent.key()).filter(|(_, other)| may_own(other)).count().max(1)
+    }
+
+    pub(crate) fn candidates_of(&self, intent: &Intent) -> Vec<String> {
+        // An order that exactly matches another order of ours belongs to that one and is reported there.
+        let mut eligible: Vec<_> = self.intent_strict(intent).chain(self.likely(intent)).collect();
+        eligible.sort_by_key(|fresh| fresh.first_seen);
+        // One with its tag is among those like it, too.
+        let mut told = BTreeSet::new();
+        eligible
+            .into_iter()
+            .filter(|fresh| told.insert(&*fresh.order_id))
+            .take(Unresolved::MOST_CANDIDATES)
+            .map(|fresh| fresh.order_id.to_string())
+            .collect()
+    }
+}
