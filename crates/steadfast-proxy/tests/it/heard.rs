@@ -133,3 +133,19 @@ async fn an_answer_that_was_left_half_read_was_not_heard() {
     assert_eq!(statuses, vec!["409"; ROUNDS]);
     assert_eq!(world.placed(), ROUNDS);
 }
+
+/// A reset looks the same whether the answer was read or not, so it is taken for one that was not.
+#[tokio::test]
+async fn a_caller_that_resets_its_connection_counts_as_one_that_has_not_read() {
+    let world = World::new(Sandbox::builder()).await;
+    let mut caller = world.connect().await;
+    caller.send(&world.order(&[])).await;
+    let answer = caller.answer().await.unwrap();
+    assert_eq!(answer.status, 200, "{answer:?}");
+    caller.0.set_zero_linger().unwrap();
+    drop(caller);
+    let again = world.ask(&world.order(&[])).await;
+    let id = world.sandbox.state().orders[0].order_id.clone();
+    assert_eq!((again.status, again.header("x-steadfast-order-id")), (409, Some(&*id)), "{again:?}");
+    assert_eq!(world.placed(), 1);
+}
