@@ -85,7 +85,7 @@ fn contains_elsewhere(record: &TokenRecord, token: &str) -> bool {
 
 /// Checks what a body proves at each status: no panic, and no order id that is not in the body.
 fn outcomes(data: &[u8]) {
-    let endpoints = Endpoint::ALL.into_iter().map(Some).chain([None]);
+    let endpoints = Endpoint::SPECIFIED.into_iter().map(Some).chain([None]);
     for (endpoint, status) in endpoints.flat_map(|e| [200, 201, 302, 400, 401, 429, 500, 504].map(|s| (e, s)))
     {
         let status = StatusCode::from_u16(status).expect("a status");

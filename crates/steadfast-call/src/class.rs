@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn only_place_order_is_verified_before_it_is_repeated() {
-        let verified: Vec<_> = Endpoint::every().filter(|e| Class::of(*e) == Class::VerifyFirst).collect();
+        let verified: Vec<_> = Endpoint::all().filter(|e| Class::of(*e) == Class::VerifyFirst).collect();
         assert_eq!(verified, [Endpoint::PlaceOrder]);
     }
 }

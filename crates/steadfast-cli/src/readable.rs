@@ -14,7 +14,7 @@ use std::{
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 use steadfast::auth::{TokenSource, secret_places, shows_secret};
-use steadfast_spec::is_obeyed;
+use steadfast_spec::changes_display;
 
 /// Replaces a secret.
 const MASK: &str = "***";
@@ -91,7 +91,7 @@ pub(crate) fn identifier(text: &str) -> Cow<'_, str> {
 }
 
 fn without_control(masked: Cow<'_, str>) -> Cow<'_, str> {
-    if masked.chars().all(|c| c == '\n' || !is_obeyed(c)) {
+    if masked.chars().all(|c| c == '\n' || !changes_display(c)) {
         return masked;
     }
     let mut shown = String::with_capacity(masked.len());
@@ -99,7 +99,7 @@ fn without_control(masked: Cow<'_, str>) -> Cow<'_, str> {
         match c {
             '\n' => shown.push('\n'),
             '\t' => shown.push(' '),
-            c if is_obeyed(c) => shown.extend(c.escape_unicode()),
+            c if changes_display(c) => shown.extend(c.escape_unicode()),
             c => shown.push(c),
         }
     }

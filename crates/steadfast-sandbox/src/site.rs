@@ -17,7 +17,7 @@ use crate::{
 /// The header with a test's name for its order.
 const INTENT: HeaderName = HeaderName::from_static("x-test-intent");
 
-/// What stands at a gateway's address, beside the service.
+/// Pages at a gateway's address, beside the service.
 #[derive(Clone, Debug)]
 pub(crate) struct Site {
     shared: Arc<Shared>,
@@ -100,7 +100,7 @@ impl Site {
 }
 
 fn endpoints(paths: &Paths) -> impl Iterator<Item = (Endpoint, &str)> {
-    Endpoint::every().filter_map(|endpoint| Some((endpoint, paths.of(endpoint)?)))
+    Endpoint::all().filter_map(|endpoint| Some((endpoint, paths.of(endpoint)?)))
 }
 
 const INDEX: &str = "\

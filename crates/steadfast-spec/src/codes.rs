@@ -4,7 +4,7 @@ use std::{error::Error, fmt, str::FromStr};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownCode {
     field: &'static str,
-    allowed: &'static str,
+    allowed: &'static [&'static str],
 }
 
 impl UnknownCode {
@@ -17,14 +17,14 @@ impl UnknownCode {
 
 impl fmt::Display for UnknownCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is not one of {}", self.field, self.allowed)
+        write!(f, "{} is not one of {}", self.field, self.allowed.join(", "))
     }
 }
 
 impl Error for UnknownCode {}
 
 macro_rules! codes {
-    ($(#[$doc:meta])* $name:ident, $field:literal, $allowed:literal { $($(#[$vdoc:meta])* $variant:ident = $code:literal,)+ }) => {
+    ($(#[$doc:meta])* $name:ident, $field:literal { $($(#[$vdoc:meta])* $variant:ident = $code:literal,)+ }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum $name {
@@ -59,7 +59,7 @@ macro_rules! codes {
             fn from_str(code: &str) -> Result<Self, UnknownCode> {
                 match code {
                     $($code => Ok(Self::$variant),)+
-                    _ => Err(UnknownCode { field: $field, allowed: $allowed }),
+                    _ => Err(UnknownCode { field: $field, allowed: &[$($code),+] }),
                 }
             }
         }
@@ -68,7 +68,7 @@ macro_rules! codes {
 
 codes! {
     /// The direction of an order (§2).
-    Side, "side", "buy, sell" {
+    Side, "side" {
         /// `buy`
         Buy = "buy",
         /// `sell`
@@ -78,7 +78,7 @@ codes! {
 
 codes! {
     /// The price type of an order (§2).
-    OrderType, "type", "limit, market, stoplimit, stopmarket" {
+    OrderType, "type" {
         /// `limit`: needs `limitPrice`.
         Limit = "limit",
         /// `market`
@@ -106,7 +106,7 @@ impl OrderType {
 
 codes! {
     /// The product, or margin type, of an order (§2).
-    Product, "product", "delivery, intraday, normal, cover, bracket" {
+    Product, "product" {
         /// `delivery`
         Delivery = "delivery",
         /// `intraday`
@@ -122,7 +122,7 @@ codes! {
 
 codes! {
     /// How long an order stands (§2).
-    Validity, "validity", "day, ioc, eos, gtc" {
+    Validity, "validity" {
         /// `day`
         Day = "day",
         /// `ioc`: immediate or cancel.
@@ -136,7 +136,7 @@ codes! {
 
 codes! {
     /// The status of an order in the order book (§2, §3).
-    OrderStatus, "status", "open, completed, rejected, cancelled" {
+    OrderStatus, "status" {
         /// `open`
         Open = "open",
         /// `completed`
@@ -150,7 +150,7 @@ codes! {
 
 codes! {
     /// The leg of a bracket or cover order (§2).
-    LegType, "legType", "main, stoploss, target" {
+    LegType, "legType" {
         /// `main`
         Main = "main",
         /// `stoploss`

@@ -77,7 +77,7 @@ pub enum AuthKind {
 
 impl Endpoint {
     /// Every endpoint of the specification, in the order of §4.1; those named only by §4.5 come last.
-    pub const ALL: [Self; 16] = [
+    pub const SPECIFIED: [Self; 16] = [
         Self::Authorize,
         Self::Token,
         Self::IndividualToken,
@@ -111,9 +111,9 @@ impl Endpoint {
         Self::IntervalData,
     ];
 
-    /// Returns all of them.
-    pub fn every() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().chain(Self::PUBLISHED)
+    /// Returns the endpoints of both lists.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::SPECIFIED.into_iter().chain(Self::PUBLISHED)
     }
 
     /// True for requests that move money in a way that no list of orders can check: special kinds of orders, exits,
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_login_with_a_code_falls_under_two_zones_and_everything_else_under_one() {
-        for endpoint in Endpoint::every() {
+        for endpoint in Endpoint::all() {
             let expected = if endpoint == Endpoint::IndividualToken { 2 } else { 1 };
             assert_eq!(endpoint.zones().len(), expected, "{endpoint:?}");
         }

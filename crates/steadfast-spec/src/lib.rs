@@ -56,11 +56,11 @@ mod account;
 mod base_url;
 mod codes;
 mod decimal;
+mod display;
 mod endpoint;
 mod envelope;
 mod error_table;
 mod form;
-mod obeyed;
 mod openapi;
 mod operation;
 mod order;
@@ -81,11 +81,11 @@ pub use crate::{
     base_url::{BaseUrl, InvalidBaseUrl},
     codes::{LegType, OrderStatus, OrderType, Product, Side, UnknownCode, Validity},
     decimal::{InvalidDecimal, ToDecimal, parse_decimal},
+    display::changes_display,
     endpoint::{AuthKind, Endpoint},
     envelope::{Envelope, EnvelopeError, PlacedOrder},
     error_table::{ERRORS, ErrorRow, Origin, is_documented, msg},
     form::{Form, MalformedForm},
-    obeyed::is_obeyed,
     openapi::OpenApi,
     operation::{InvalidOperation, Operation},
     order::{InvalidOrder, InvalidOrderReason, OrderRequest, OrderRequestBuilder},

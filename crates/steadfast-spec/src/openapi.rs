@@ -106,7 +106,7 @@ impl<'a> OpenApi<'a> {
     pub fn document(&self) -> Value {
         let mut paths: Map<String, Value> = Map::new();
         let has = |endpoint| (self.serves)(endpoint) && self.paths.of(endpoint).is_some();
-        for endpoint in Endpoint::every().filter(|endpoint| has(*endpoint)) {
+        for endpoint in Endpoint::all().filter(|endpoint| has(*endpoint)) {
             let Some(path) = self.paths.of(endpoint) else { continue };
             let method = endpoint.method().as_str().to_ascii_lowercase();
             let item = paths.entry(path.to_owned()).or_insert_with(|| json!({}));
@@ -190,7 +190,7 @@ mod tests {
             let items = document["paths"].as_object().unwrap();
             let operations: usize = items.values().map(|item| item.as_object().unwrap().len()).sum();
             let with_path: Vec<Endpoint> =
-                Endpoint::every().filter(|endpoint| paths.of(*endpoint).is_some()).collect();
+                Endpoint::all().filter(|endpoint| paths.of(*endpoint).is_some()).collect();
             assert_eq!(operations, with_path.len());
             for &endpoint in &with_path {
                 let method = endpoint.method().as_str().to_ascii_lowercase();
@@ -201,7 +201,7 @@ mod tests {
             }
             described.extend(with_path);
         }
-        assert!(Endpoint::every().all(|endpoint| described.contains(&endpoint)), "in one of the three");
+        assert!(Endpoint::all().all(|endpoint| described.contains(&endpoint)), "in one of the three");
     }
 
     #[test]

@@ -103,7 +103,7 @@ impl Operation {
     /// [`InvalidOperation`] if the endpoint has no usable path in `paths`, or its path parameter is missing or empty.
     pub fn target(&self, paths: &Paths) -> Result<String, InvalidOperation> {
         let template = paths.of(self.endpoint).ok_or(InvalidOperation::NoPath(self.endpoint))?;
-        if paths.set(self.endpoint).is_some_and(|path| !is_path_of(self.endpoint, path)) {
+        if paths.configured(self.endpoint).is_some_and(|path| !is_path_of(self.endpoint, path)) {
             return Err(InvalidOperation::BadPath(self.endpoint));
         }
         let mut target = match (template.split_once('{'), self.parameter.as_deref()) {

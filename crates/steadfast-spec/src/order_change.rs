@@ -4,7 +4,7 @@ use rust_decimal::Decimal;
 
 use crate::{
     Form, InvalidOrder, InvalidOrderReason, OrderRecord, OrderType, ToDecimal, Validity,
-    order::{check_extra, code},
+    order::{NotNumbers, check_extra, check_price, code, is_same},
 };
 
 /// A change of an open order.
@@ -28,8 +28,7 @@ pub struct OrderChange {
     validity: Option<Validity>,
     limit_price: Option<Decimal>,
     trig_price: Option<Decimal>,
-    /// The first number that cannot be held exactly.
-    not_a_number: Option<&'static str>,
+    numbers: NotNumbers,
     extra: Vec<(Cow<'static, str>, String)>,
 }
 
@@ -59,9 +58,10 @@ impl OrderChange {
     pub(crate) fn read<'a>(
         fields: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<(Option<String>, Self), InvalidOrder> {
-        let (mut order_id, mut change, mut seen) = (None, Self::new(), Vec::new());
+        let (mut order_id, mut change) = (None, Self::new());
+        let mut seen: Vec<&str> = Vec::new();
         for (name, value) in fields {
-            if seen.contains(&name) {
+            if seen.iter().any(|earlier| is_same(earlier, name)) {
                 return Err(InvalidOrder::new(name.to_owned(), InvalidOrderReason::Repeated));
             }
             seen.push(name);
@@ -86,7 +86,7 @@ impl OrderChange {
 
     /// Sets the new quantity, in units.
     pub fn qty(mut self, qty: impl ToDecimal) -> Self {
-        self.qty = self.exact("qty", qty);
+        self.qty = self.numbers.read("qty", qty);
         self
     }
 
@@ -104,22 +104,14 @@ impl OrderChange {
 
     /// Sets the new limit price.
     pub fn limit_price(mut self, price: impl ToDecimal) -> Self {
-        self.limit_price = self.exact("limitPrice", price);
+        self.limit_price = self.numbers.read("limitPrice", price);
         self
     }
 
     /// Sets the new trigger price.
     pub fn trig_price(mut self, price: impl ToDecimal) -> Self {
-        self.trig_price = self.exact("trigPrice", price);
+        self.trig_price = self.numbers.read("trigPrice", price);
         self
-    }
-
-    fn exact(&mut self, field: &'static str, number: impl ToDecimal) -> Option<Decimal> {
-        let number = number.to_decimal().ok();
-        if number.is_none() {
-            self.not_a_number.get_or_insert(field);
-        }
-        number
     }
 
     /// Sets another field that the service understands. A record cannot show whether it was changed.
@@ -134,18 +126,17 @@ impl OrderChange {
         *self == Self::default()
     }
 
-    /// Checks the change of the order `order_id`: the id is given, every number can be held exactly, the quantity is above zero, no price is below zero
-    /// or is zero for a type that needs it, and no extra field has the name of another field.
+    /// Checks the change of the order `order_id`: the id is given, every number can be held exactly, the quantity is
+    /// above zero, no price is below zero or is zero for a type that needs it, and no extra field has the name of
+    /// another field.
     ///
     /// # Errors
     ///
     /// [`InvalidOrder`], which names the first wrong field.
     pub fn check(&self, order_id: &str) -> Result<(), InvalidOrder> {
-        use InvalidOrderReason::{Missing, NotANumber, NotPositive};
+        use InvalidOrderReason::{Missing, NotPositive};
 
-        if let Some(field) = self.not_a_number {
-            return Err(InvalidOrder::new(field, NotANumber));
-        }
+        self.numbers.check()?;
         if order_id.trim().is_empty() {
             return Err(InvalidOrder::new("orderId", Missing));
         }
@@ -156,9 +147,7 @@ impl OrderChange {
             ("limitPrice", self.limit_price, self.order_type.is_none_or(OrderType::needs_limit_price)),
             ("trigPrice", self.trig_price, self.order_type.is_none_or(OrderType::needs_trig_price)),
         ] {
-            if price.is_some_and(|price| price < Decimal::ZERO || needed && price.is_zero()) {
-                return Err(InvalidOrder::new(field, NotPositive));
-            }
+            check_price(field, price, needed)?;
         }
         check_extra(&self.extra, &["orderId", "qty", "type", "validity", "limitPrice", "trigPrice"])
     }

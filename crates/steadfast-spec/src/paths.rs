@@ -104,12 +104,13 @@ impl Paths {
     ///
     /// [`InvalidOperation::BadPath`], which names the first endpoint with a bad path.
     pub fn check(&self) -> Result<(), InvalidOperation> {
-        let bad = |endpoint: &Endpoint| self.set(*endpoint).is_some_and(|path| !is_path_of(*endpoint, path));
-        Endpoint::every().find(bad).map_or(Ok(()), |endpoint| Err(InvalidOperation::BadPath(endpoint)))
+        let bad =
+            |endpoint: &Endpoint| self.configured(*endpoint).is_some_and(|path| !is_path_of(*endpoint, path));
+        Endpoint::all().find(bad).map_or(Ok(()), |endpoint| Err(InvalidOperation::BadPath(endpoint)))
     }
 
     /// Returns the configured path of an endpoint that the specification does not show.
-    pub(crate) fn set(&self, endpoint: Endpoint) -> Option<&str> {
+    pub(crate) fn configured(&self, endpoint: Endpoint) -> Option<&str> {
         match endpoint {
             Endpoint::CancelOrder => self.cancel_order.as_deref(),
             Endpoint::OrderMargin => self.order_margin.as_deref(),
@@ -147,7 +148,7 @@ impl Paths {
             Endpoint::History => Some("/api/oms/history"),
             Endpoint::BasketMargin => Some("/api/oms/basket-margin"),
             Endpoint::SymbolStore => Some("/api/mkt-data/scrips/symbol-store/{scripGroup}"),
-            not_shown => self.set(not_shown),
+            not_shown => self.configured(not_shown),
         }
     }
 
@@ -159,7 +160,7 @@ impl Paths {
 
     /// Returns the endpoints with this path, below the base address.
     pub fn at(&self, path: &str) -> impl Iterator<Item = Endpoint> {
-        Endpoint::every().filter(move |endpoint| {
+        Endpoint::all().filter(move |endpoint| {
             self.of(*endpoint).is_some_and(|template| matches_template(template, path))
         })
     }

@@ -3,7 +3,7 @@
 //! Codes, instruments and numbers are texts, as on the wire; an order is the map of its form's fields, and is checked
 //! when it is read.
 
-use std::{borrow::Cow, fmt, str::FromStr};
+use std::{fmt, str::FromStr};
 
 use rust_decimal::Decimal;
 use serde::{
@@ -31,7 +31,7 @@ macro_rules! from_text {
     ($($name:ident),+) => {
         $(impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                Cow::<str>::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+                String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
             }
         })+
     };
@@ -51,14 +51,14 @@ impl<T: fmt::Display> Serialize for Code<T> {
 
 impl<'de, T: FromStr> Deserialize<'de> for Code<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = Cow::<str>::deserialize(deserializer)?;
-        Ok(text.parse().map_or_else(|_| Self::Other(text.into_owned()), Self::Known))
+        let text = String::deserialize(deserializer)?;
+        Ok(text.parse().map_or_else(|_| Self::Other(text), Self::Known))
     }
 }
 
 /// Writes and reads an optional number as a text, so that no format rounds it.
 pub(crate) mod exact {
-    use super::{Cow, Decimal, Deserialize, Deserializer, Error, Serializer, parse_decimal};
+    use super::{Decimal, Deserialize, Deserializer, Error, Serializer, parse_decimal};
 
     pub(crate) fn serialize<S: Serializer>(
         number: &Option<Decimal>,
@@ -73,21 +73,21 @@ pub(crate) mod exact {
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<Decimal>, D::Error> {
-        let text = Option::<Cow<'_, str>>::deserialize(deserializer)?;
+        let text = Option::<String>::deserialize(deserializer)?;
         text.map(|text| parse_decimal(&text).map_err(D::Error::custom)).transpose()
     }
 }
 
 /// The same for a number that is always there.
 pub(crate) mod exact_number {
-    use super::{Cow, Decimal, Deserialize, Deserializer, Error, Serializer, parse_decimal};
+    use super::{Decimal, Deserialize, Deserializer, Error, Serializer, parse_decimal};
 
     pub(crate) fn serialize<S: Serializer>(number: &Decimal, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(number)
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Decimal, D::Error> {
-        parse_decimal(&Cow::<str>::deserialize(deserializer)?).map_err(D::Error::custom)
+        parse_decimal(&String::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 }
 

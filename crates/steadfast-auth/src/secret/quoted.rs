@@ -3,7 +3,7 @@
 use std::{collections::HashSet, ops::Range};
 
 use secrecy::{ExposeSecret, SecretString};
-use steadfast_spec::is_obeyed;
+use steadfast_spec::changes_display;
 
 use super::spelled::{Spelled, spelled};
 
@@ -88,7 +88,7 @@ impl Plain {
     fn of(text: &str) -> Self {
         let mut plain =
             Self { bytes: Vec::with_capacity(text.len()), places: Vec::with_capacity(text.len()) };
-        for (at, c) in text.char_indices().filter(|(_, c)| !c.is_whitespace() && !is_obeyed(*c)) {
+        for (at, c) in text.char_indices().filter(|(_, c)| !c.is_whitespace() && !changes_display(*c)) {
             let place = at..at + c.len_utf8();
             plain.bytes.extend_from_slice(text[place.clone()].to_ascii_lowercase().as_bytes());
             plain.places.resize(plain.bytes.len(), place);

@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc};
 
-use steadfast_spec::{Form, is_obeyed};
+use steadfast_spec::{Form, changes_display};
 
 use super::{request::IncomingRequest, truth::ArrivalTruth};
 
@@ -101,5 +101,5 @@ fn parameter(name: &str, value: &str) -> String {
 
 /// Returns a foreign text as one word, without characters that control a terminal.
 fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_whitespace() || is_obeyed(c) { '\u{fffd}' } else { c }).collect()
+    text.chars().map(|c| if c.is_whitespace() || changes_display(c) { '\u{fffd}' } else { c }).collect()
 }

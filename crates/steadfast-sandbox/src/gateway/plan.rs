@@ -129,7 +129,7 @@ impl Plan {
             return Err(InvalidFault::NoByte(fault));
         }
         if let Some(endpoint) = &entry.endpoint
-            && !Endpoint::every().any(|known| known.as_str() == endpoint)
+            && !Endpoint::all().any(|known| known.as_str() == endpoint)
         {
             return Err(InvalidFault::Endpoint(fault));
         }

@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_request_has_the_form_or_the_query_that_its_method_allows() {
-        for endpoint in Endpoint::every() {
+        for endpoint in Endpoint::all() {
             let writes = matches!(endpoint.method(), http::Method::POST | http::Method::PUT);
             assert!(
                 if writes { query(endpoint).is_empty() } else { form(endpoint).is_empty() },

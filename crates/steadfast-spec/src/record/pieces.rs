@@ -36,6 +36,9 @@ enum State {
     End,
 }
 
+/// The blanks of JSON: a form feed is none.
+const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
+
 /// An unusual answer, which is left to `parse_order_list`.
 struct Unusual;
 
@@ -50,12 +53,13 @@ impl<'a> OrderListReader<'a> {
         Ok(Self { body, rest, names, state: State::Start, ok: false, d: false, msg: false, some: false })
     }
 
-    /// Returns the next records, at most `most`; fewer only at the end.
+    /// Returns the next records, at most `most` and at least one; fewer only at the end.
     ///
     /// # Errors
     ///
     /// [`UnreadableRecord`], which names what cannot be read.
     pub fn read(&mut self, most: usize) -> Result<Vec<OrderRecord>, UnreadableRecord> {
+        let most = most.max(1);
         let mut records = Vec::new();
         while self.state != State::End && records.len() < most {
             match self.step() {
@@ -85,13 +89,12 @@ impl<'a> OrderListReader<'a> {
         };
         match self.state {
             State::Start => {
-                self.rest = self.rest.trim_ascii_start();
                 self.skip('{')?;
                 self.state = State::Fields;
             }
             State::Fields if ends => {
                 self.skip('}')?;
-                let ended = self.rest.trim_ascii_start().is_empty();
+                let ended = self.rest.trim_start_matches(BLANKS).is_empty();
                 if !(ended && self.ok && self.d && self.some) {
                     return Err(Unusual);
                 }
@@ -158,12 +161,12 @@ impl<'a> OrderListReader<'a> {
     }
 
     fn is_next(&mut self, c: char) -> bool {
-        self.rest = self.rest.trim_start_matches([' ', '\t', '\n', '\r']);
+        self.rest = self.rest.trim_start_matches(BLANKS);
         self.rest.starts_with(c)
     }
 
     fn skip(&mut self, c: char) -> Result<(), Unusual> {
-        self.rest = self.rest.trim_start_matches([' ', '\t', '\n', '\r']);
+        self.rest = self.rest.trim_start_matches(BLANKS);
         self.rest = self.rest.strip_prefix(c).ok_or(Unusual)?;
         Ok(())
     }

@@ -166,7 +166,7 @@ pub(super) const LAG_EDGES: [&str; 15] =
     ["0.25", "0.5", "1", "2", "3.5", "5", "7.5", "10", "15", "30", "60", "90", "300", "1800", "+Inf"];
 
 pub(super) fn endpoints() -> Vec<&'static str> {
-    std::iter::once(UNKNOWN).chain(Endpoint::every().map(Endpoint::as_str)).collect()
+    std::iter::once(UNKNOWN).chain(Endpoint::all().map(Endpoint::as_str)).collect()
 }
 
 /// Every metric, each with every label that it can have.

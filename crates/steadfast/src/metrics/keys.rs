@@ -102,7 +102,7 @@ pub(super) fn observe_missed(zone: Zone, lane: Lane, end: &'static str, waited: 
 
 /// Row 0 is for requests in no table.
 fn row_of(endpoint: Option<Endpoint>) -> usize {
-    endpoint.and_then(|endpoint| Endpoint::every().position(|e| e == endpoint)).map_or(0, |at| at + 1)
+    endpoint.and_then(|endpoint| Endpoint::all().position(|e| e == endpoint)).map_or(0, |at| at + 1)
 }
 
 pub(super) fn outcome_label(outcome: &Outcome) -> &'static str {
@@ -140,7 +140,7 @@ mod tests {
     fn every_endpoint_has_a_row_of_its_own() {
         let endpoints = catalog::endpoints();
         assert_eq!(endpoints[row_of(None)], catalog::UNKNOWN);
-        for endpoint in Endpoint::every() {
+        for endpoint in Endpoint::all() {
             assert_eq!(endpoints[row_of(Some(endpoint))], endpoint.as_str());
         }
     }

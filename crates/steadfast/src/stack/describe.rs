@@ -77,10 +77,10 @@ impl Stack {
             account => layer.with("account", account),
         };
         let (mut layer, mut without) = (layer, Vec::new());
-        for endpoint in Endpoint::every() {
+        for endpoint in Endpoint::all() {
             let mut paths = self.settings.routes.of_endpoint(endpoint).peekable();
             // Those that only a published client shows are not missed.
-            if paths.peek().is_none() && Endpoint::ALL.contains(&endpoint) {
+            if paths.peek().is_none() && Endpoint::SPECIFIED.contains(&endpoint) {
                 without.push(endpoint.as_str());
             }
             for (method, path, route) in paths {

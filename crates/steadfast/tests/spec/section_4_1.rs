@@ -47,7 +47,7 @@ fn call_of(endpoint: Endpoint) -> Operation {
 
 #[tokio::test(start_paused = true)]
 async fn spec_4_1_client_each_endpoint_is_called_by_its_method_path_and_header() {
-    assert!(Endpoint::ALL.iter().all(|endpoint| ROWS.iter().any(|row| row.0 == *endpoint)));
+    assert!(Endpoint::SPECIFIED.iter().all(|endpoint| ROWS.iter().any(|row| row.0 == *endpoint)));
     for (endpoint, method, path, header) in ROWS {
         let world = World::scripted([ok(r#"{"orderId":"1","msg":"x"}"#)]);
         world.send(&call_of(endpoint)).await.unwrap();
