@@ -21,7 +21,7 @@ use std::{
     time::Instant,
 };
 
-pub use crate::{Fate, Lane, Outcome, Place, sends::Sends, sent::Sent};
+pub use crate::{place::Place, sends::Sends, sent::Sent};
 
 /// The generation of a request's token; it grows by one with each renewal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -104,6 +104,7 @@ impl SendStamp {
     }
 
     /// Gives the send up. Returns true if it has not begun: nothing has left, and nothing will.
+    #[must_use = "what has begun may have left"]
     pub fn give_up(&self) -> bool {
         self.0.began.get_or_init(|| None).is_none()
     }
@@ -119,7 +120,7 @@ impl SendStamp {
     #[must_use]
     pub fn abort(&self) -> Option<Instant> {
         // First, so that a body is polled on the connection that is ended below, or never.
-        self.give_up();
+        let _ = self.give_up();
         let connection = self.0.connection.lock().unwrap_or_else(PoisonError::into_inner).clone();
         connection?.abort()
     }

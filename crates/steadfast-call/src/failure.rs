@@ -19,7 +19,7 @@ pub struct Failure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cause {
     Transport,
-    Patience,
+    TimedOut,
     Refusal,
     Unexecuted,
 }
@@ -33,7 +33,7 @@ impl Failure {
     /// Creates the failure of a layer on this side that stopped waiting after the request got as far as `fate`. The
     /// service may still be working on the request.
     pub fn timed_out(fate: Fate, source: impl Into<BoxError>) -> Self {
-        Self { fate, cause: Cause::Patience, source: source.into() }
+        Self { fate, cause: Cause::TimedOut, source: source.into() }
     }
 
     /// Creates the failure of a layer on this side that refused the request before anything was sent: a full queue, a
@@ -63,7 +63,7 @@ impl Failure {
     /// True if a layer on this side stopped waiting.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
-        self.cause == Cause::Patience
+        self.cause == Cause::TimedOut
     }
 
     /// Returns what is proved about the request.

@@ -54,7 +54,6 @@ pub use crate::{
     failure::{BoxError, Failure, causes, find_cause, on_one_line, one_line},
     lane::Lane,
     outcome::{Fate, Outcome, Resend},
-    place::Place,
     retry_after::RetryAfter,
     route::{Route, Routes},
     spare::Spare,

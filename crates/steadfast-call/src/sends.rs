@@ -47,7 +47,7 @@ impl Sends {
     }
 
     /// Counts a send. Returns how many there were before it.
-    #[must_use = "the count is what a send is counted for"]
+    #[must_use = "the number tells a repeat from the first send"]
     pub fn begin(&self) -> u32 {
         self.0.begun.fetch_add(1, Ordering::Relaxed)
     }

@@ -122,8 +122,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        Lane, Place,
-        ext::{Account, IntentId, SendStamp, Sends, Ticket, TokenGeneration},
+        Lane,
+        ext::{Account, IntentId, Place, SendStamp, Sends, Ticket, TokenGeneration},
     };
 
     /// Returns a request with every fact, some headers, and an extension of the caller.

@@ -3,7 +3,7 @@ use std::fmt;
 use http::Response;
 use steadfast_call::{BoxError, Class, Failure, Outcome, RetryAfter, ext, outcome_of_status};
 
-use crate::{error::RetriesEnded, rules::Observation, table::Ending};
+use crate::{ending::Ending, error::RetriesEnded, rules::Observation};
 
 /// The result of the last send.
 pub(crate) struct LastResult {

@@ -64,8 +64,8 @@ mod backoff;
 mod buffer;
 mod classify;
 mod collect;
+mod ending;
 mod error;
-mod get_out;
 mod jitter;
 mod last_result;
 mod layer;
@@ -74,7 +74,7 @@ mod rules;
 mod schedule;
 mod settings;
 mod spare_request;
-mod table;
+mod throttled_cancel;
 mod timeout;
 mod trail;
 
@@ -99,13 +99,13 @@ pub use crate::{
         peeked_body::PeekedBody,
         span::error_type,
     },
+    ending::{Ending, may_repeat},
     error::{AttemptTimedOut, BodyStalled, RetriesEnded},
     jitter::Jitter,
     layer::{Classified, Retry, RetryLayer},
     policy::RetryPolicy,
     rules::{Decision, Observation, Remaining, Rules, StopReason},
     schedule::Schedule,
-    table::{Ending, may_repeat},
     timeout::{
         layer::{AttemptTimeout, AttemptTimeoutLayer},
         timed_body::TimedBody,

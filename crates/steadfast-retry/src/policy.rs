@@ -8,6 +8,7 @@ use tower::retry::budget::Budget;
 
 use crate::{
     backoff::Backoff,
+    ending::{Ending, may_repeat},
     error::RetriesEnded,
     jitter::Jitter,
     last_result::{LastResult, Superseded, replace},
@@ -15,7 +16,6 @@ use crate::{
     schedule::Schedule,
     settings::Settings,
     spare_request::SpareRequest,
-    table::{Ending, may_repeat},
     trail::{Attempt, AttemptTrail},
 };
 
@@ -186,7 +186,7 @@ impl RetryPolicy {
         let must_get_out = class == Class::Safe && lane == Lane::Critical;
         let decision =
             if must_get_out && last.observation.ending == Ending::Throttled && remaining.permit.is_some() {
-                rules.get_out(earlier, &last.observation, &remaining, draw)
+                rules.throttled_cancel(earlier, &last.observation, &remaining, draw)
             } else {
                 rules.decide(class, earlier, &last.observation, &remaining, draw)
             };

@@ -4,9 +4,9 @@ use http::StatusCode;
 use steadfast_call::Class;
 
 use crate::{
+    ending::{Ending, may_repeat},
     jitter::{Jitter, share},
     schedule::Schedule,
-    table::{Ending, may_repeat},
     trail::Attempt,
 };
 

@@ -31,6 +31,7 @@ pub struct Schedule(Arc<[Duration]>);
 
 impl Schedule {
     /// Makes a schedule of these delays, at most 64 of them.
+    #[must_use]
     pub fn new(delays: impl IntoIterator<Item = Duration>) -> Self {
         Self(delays.into_iter().take(MAX_REPEATS).collect())
     }
@@ -38,6 +39,7 @@ impl Schedule {
     /// Makes a schedule of the delays that a `backon` builder yields, at most 64 of them.
     ///
     /// The builder is used once, so leave its own jitter off: [`Jitter`](crate::Jitter) is drawn for each repeat.
+    #[must_use]
     pub fn from_builder(builder: impl BackoffBuilder) -> Self {
         Self::new(builder.build())
     }

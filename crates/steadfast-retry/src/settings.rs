@@ -86,7 +86,7 @@ impl Settings {
         self.budget.as_ref().is_none_or(|budget| budget.withdraw())
     }
 
-    /// Adds to the budget for a call that ended without a repeat.
+    /// Adds to the budget for a call whose last result is not repeated.
     pub(crate) fn deposit(&self) {
         if let Some(budget) = &self.budget {
             budget.deposit();

@@ -29,11 +29,16 @@ use crate::{
 
 /// Writes what every answer proves into its extensions.
 ///
-/// The [`Outcome`] of an answer depends on its body in three cases: a 400, whose text says whether it is definite;
-/// the 200 of a place-order, which counts only with a readable order id; and the other errors of a place-order (and the
-/// 4xx of a change), which are the gateway's own word only with the text that §7 documents. Only in these cases up to
-/// [`PEEK_LIMIT`](crate::PEEK_LIMIT) bytes are read. The body is passed on as it came, as a [`PeekedBody`]. If a
-/// body is cut, fails or is longer, the outcome is unknown for good.
+/// The [`Outcome`] of an answer depends on its body in these cases alone:
+///
+/// - a 400, whose text says whether it is definite;
+/// - the 200 of a place-order, which counts only with a readable order id;
+/// - another 4xx to a request that [moves money](steadfast_spec::Endpoint::moves_money) (an order, a change, a special
+///   order, an exit, a conversion), which is the gateway's own word only with the text that §7 documents;
+/// - a 5xx of a place-order, for the same reason.
+///
+/// Then up to [`PEEK_LIMIT`](crate::PEEK_LIMIT) bytes are read. The body is passed on as it came, as a [`PeekedBody`].
+/// If a body is cut, fails or is longer, the outcome is unknown for good.
 ///
 /// It is also unknown for good if the answer is no success and has the header `retry-safe: false`. A sidecar sends it
 /// when it has searched for the order itself, so that its own 504 is not taken for the gateway's.

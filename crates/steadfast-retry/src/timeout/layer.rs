@@ -209,7 +209,7 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        // An answer at the last moment counts. A send without any time left is not begun.
+        // An answer at the last moment counts. A send without any time left is not polled.
         if !this.after.is_zero()
             && let Some(inner) = this.inner.as_mut().as_pin_mut()
             && let Poll::Ready(result) = inner.poll(cx)

@@ -7,9 +7,9 @@ use crate::{
     trail::Attempt,
 };
 
-/// Share of the least delay that the limiter may fall short of: refusals of one burst arrive one after the other,
+/// One part of so many by which the limiter may fall short of the least delay: refusals of one burst arrive one after the other,
 /// and the pause counts from the first.
-const SHORT_OF: u32 = 10;
+const TOLERANCE: u32 = 10;
 
 /// The repeat of a cancel after a 429.
 impl Rules {
@@ -23,7 +23,7 @@ impl Rules {
     ///
     /// A `Retry-After` beyond the last delay of the schedule is not followed, here as at the limiter: §7 gives a client
     /// the schedule for a 429 and knows no `Retry-After`, and one that is wrong must not keep a trader in a position.
-    pub(crate) fn get_out(
+    pub(crate) fn throttled_cancel(
         &self,
         earlier: &[Attempt],
         observation: &Observation,
@@ -42,7 +42,7 @@ impl Rules {
         let asked = asked.min(self.retry_after_cap);
         let least = asked.max(*first);
         let held = remaining.permit.unwrap_or_default();
-        if held >= least - least / SHORT_OF {
+        if held >= least - least / TOLERANCE {
             return remaining.allow(Duration::ZERO);
         }
         let scheduled = delays.get(earlier.len()).unwrap_or(last);
@@ -55,7 +55,7 @@ mod tests {
     use steadfast_call::Outcome;
 
     use super::*;
-    use crate::{jitter::Jitter, schedule::Schedule, table::Ending};
+    use crate::{ending::Ending, jitter::Jitter, schedule::Schedule};
 
     const AT_ONCE: Decision = Decision::Repeat { after: Duration::ZERO };
 
@@ -80,7 +80,7 @@ mod tests {
             deadline: deadline.map(Duration::from_millis),
             send_by: None,
         };
-        rules.get_out(earlier, &observation, &remaining, 0)
+        rules.throttled_cancel(earlier, &observation, &remaining, 0)
     }
 
     #[test]
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(decide(&earlier, None, Some(1_000), Some(60_000)), Decision::Stop(StopReason::Spent));
         let never = Rules { schedule: Schedule::never(), ..Rules::default() };
         let observation = Observation { ending: Ending::Throttled, status: None, retry_after: None };
-        let stopped = never.get_out(&[], &observation, &Remaining::default(), 0);
+        let stopped = never.throttled_cancel(&[], &observation, &Remaining::default(), 0);
         assert_eq!(stopped, Decision::Stop(StopReason::Spent));
     }
 }
