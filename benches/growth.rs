@@ -1,4 +1,4 @@
-//! What does a call cost when thousands of others wait?
+//! Question: what does a call cost when thousands of others wait?
 //!
 //! Each row is a call of the limiter beside a number of waiters, or an order beside a number of others in doubt. The
 //! bench fails if a row costs more with the most of them than it may. It compares times of one run, each the least of
@@ -190,7 +190,7 @@ impl Crowd {
             granted: Vec::new(),
             reserved: Vec::new(),
         };
-        // What the cancels have for themselves is spent last, so that the others get the slots that are given back.
+        // The cancels' own slots are spent last, so that the others get the slots that are given back.
         for lane in [Lane::Normal, Lane::Critical] {
             let first = loop {
                 match crowd.ask(lane, None) {
@@ -209,7 +209,7 @@ impl Crowd {
     }
 
     fn ask(&mut self, lane: Lane, deadline: Option<Nanos>) -> Decision {
-        self.core.take_woken();
+        drop(self.core.take_woken());
         self.now += 1_000;
         self.core.acquire(&Ask { deadline, ..ask(&self.zones, lane) }, self.now)
     }

@@ -81,11 +81,13 @@ pub(crate) fn create(
 /// Returns limits that begin with what an earlier run with this journal has spent.
 fn limiter(journal: &Path) -> Result<ZoneLimiter, Failed> {
     let kept = ColdStart::Journal(beside(journal, ".limits"));
-    ZoneLimiter::builder().preset().cold_start(kept).build().map_err(|error| match error {
-        InvalidLimiter::JournalInUse(_) => Failed::usage(format_args!(
-            "journal {} is in use: wait until the run that uses it has ended",
-            journal.display()
-        )),
-        error => Failed::usage(with_source(&error)),
-    })
+    ZoneLimiter::builder().preset().ends_with_process().cold_start(kept).build().map_err(
+        |error| match error {
+            InvalidLimiter::JournalInUse(_) => Failed::usage(format_args!(
+                "journal {} is in use: wait until the run that uses it has ended",
+                journal.display()
+            )),
+            error => Failed::usage(with_source(&error)),
+        },
+    )
 }

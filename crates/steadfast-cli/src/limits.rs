@@ -31,7 +31,8 @@ impl Limits {
     /// file or it cannot be used.
     pub(crate) fn begin(&self) -> Option<ZoneLimiter> {
         let path = self.0.as_ref()?;
-        match ZoneLimiter::builder().preset().cold_start(ColdStart::Journal(path.clone())).build() {
+        let limits = ZoneLimiter::builder().preset().ends_with_process();
+        match limits.cold_start(ColdStart::Journal(path.clone())).build() {
             Ok(limiter) => Some(limiter),
             Err(error) => {
                 let why = match error {

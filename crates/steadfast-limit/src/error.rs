@@ -146,15 +146,16 @@ pub enum InvalidLimiter {
         /// The lower lane, which is left more.
         lane: Lane,
     },
+    /// The time for which a request may be [counted late](crate::Quota::settle) is too long for exact counting.
+    CountedTooLate(Zone),
     /// The burst of a paced profile is more than half of a window, or the window is too small to be paced.
     BurstTooLarge(Zone),
     /// A lane's queue has no room.
     ZeroQueue(Lane),
     /// The limit on keys is zero.
     ZeroKeys,
-    /// The [gateway's timeout](crate::Builder::gateway_timeout), or the time within which a request
-    /// [arrives](crate::Builder::arrives_within), is too long for exact counting.
-    TimeoutTooLong,
+    /// The time within which a request [arrives](crate::Builder::arrives_within) is too long for exact counting.
+    ArrivalTooLong,
     /// A [move of refused routes](crate::Builder::move_refused_routes) names a zone that was not added, or the same
     /// zone twice.
     InvalidMove(Zone),
@@ -200,11 +201,14 @@ impl fmt::Display for InvalidLimiter {
             Self::InvertedCeilings { zone, lane } => {
                 write!(f, "ceilings of zone {zone} leave more to lane {lane} than to the lane above it")
             }
+            Self::CountedTooLate(zone) => {
+                write!(f, "zone {zone} counts requests too late after their answers to count exactly")
+            }
             Self::BurstTooLarge(zone) => write!(f, "burst of zone {zone} is more than half of a window"),
             Self::ZeroQueue(lane) => write!(f, "queue of lane {lane} holds nothing"),
             Self::ZeroKeys => f.write_str("limiter may keep no key"),
-            Self::TimeoutTooLong => {
-                f.write_str("gateway timeout, or time to arrive, is too long to count exactly")
+            Self::ArrivalTooLong => {
+                f.write_str("time within which a request arrives is too long to count exactly")
             }
             Self::InvalidMove(zone) => {
                 write!(

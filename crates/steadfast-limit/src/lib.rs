@@ -71,11 +71,11 @@
 //! 5. **A lost request costs more.** If its connection ended abortively, its slots are held for a second and a
 //!    window from that instant. If the end is unknown, they are held for [two minutes](Builder::arrives_within) and
 //!    a window, because an operating system goes on sending the rest of a closed connection; so declare the abortive
-//!    end where it is [true](RateLimitLayer::ends_dropped_calls). Cancels and verifications are held back for a
-//!    window only, and by a request without an answer yet for three seconds and a window: getting out of a position
-//!    comes before a 429, above all at a gateway that hangs ([`Builder::strict_critical`] changes that). A request
-//!    that left and was [not processed](steadfast_call::Fate::Unprocessed) may have been counted, so it is held as
-//!    after a reset.
+//!    end where it is true ([`RateLimitLayer::ends_dropped_calls`], [`Builder::ends_with_process`]). Cancels and
+//!    verifications are held back for a window only, and by a request without an answer yet for three seconds and a
+//!    window: getting out of a position comes before a 429, above all at a gateway that hangs
+//!    ([`Builder::strict_critical`] changes that). A request that left and was
+//!    [not processed](steadfast_call::Fate::Unprocessed) may have been counted, so it is held as after a reset.
 //! 6. **Lanes.** A freed slot goes to the highest waiting [`Lane`], and within a lane to the first come. Priority
 //!    alone is not enough: uncontested polls would spend the minute's quota in 40 seconds. So the lower lanes leave
 //!    a few slots of each window alone ([`Ceilings`]), and in windows of ten seconds or more that have ceilings,
@@ -150,7 +150,8 @@
 //! * It moves a route from one zone to another only where [`Builder::move_refused_routes`] is set, and it does not retry.
 //! * It counts requests only, not resources that are held, such as connections.
 
-pub mod explained;
+#[doc = include_str!("explained.md")]
+pub mod explained {}
 
 mod core;
 mod error;

@@ -58,6 +58,9 @@ impl ZoneLimiter {
     /// [`SendError`] with a [`Refusal`] if nothing was sent, or with the client's error. An answer of any status is no
     /// error.
     ///
+    /// A request whose answer is lost holds its slot as one whose future was dropped does (see below): at five a second
+    /// five timeouts stop the zone for two minutes.
+    ///
     /// # Cancellation
     ///
     /// The future can be dropped at any point. Once the request has left, its slot is held for as long as the service

@@ -52,7 +52,7 @@ pub struct RateLimit<S, Z = ByRoute> {
 #[derive(Debug)]
 pub(crate) struct LayerState {
     limiter: ZoneLimiter,
-    from: Option<IpAddr>,
+    local_address: Option<IpAddr>,
     api_key: Option<ApiKeyName>,
     ends_when_dropped: bool,
     usual: OnceLock<Usual>,
@@ -74,6 +74,7 @@ impl<S, Z> RateLimit<S, Z> {
     }
 
     /// Returns the limiter shared by all services of the same layer.
+    #[must_use]
     pub fn limiter(&self) -> &ZoneLimiter {
         &self.state.limiter
     }
@@ -82,18 +83,18 @@ impl<S, Z> RateLimit<S, Z> {
 impl LayerState {
     pub(crate) fn new(
         limiter: ZoneLimiter,
-        from: Option<IpAddr>,
+        local_address: Option<IpAddr>,
         api_key: Option<ApiKeyName>,
         ends_when_dropped: bool,
     ) -> Self {
-        Self { limiter, from, api_key, ends_when_dropped, usual: OnceLock::new() }
+        Self { limiter, local_address, api_key, ends_when_dropped, usual: OnceLock::new() }
     }
 
     fn keys(&self, authority: &str, account: &ext::Account, own_name: Option<&ApiKeyName>) -> ScopeKeys {
         let authority = &*normal(authority);
         let make = |name: Option<&ApiKeyName>| {
             let keys = self.limiter.keys(authority, account);
-            let keys = self.from.map_or(keys, |address| keys.local_address(address));
+            let keys = self.local_address.map_or(keys, |address| keys.local_address(address));
             name.map_or(keys, |name| keys.api_key(name))
         };
         if own_name.is_some() {

@@ -3,7 +3,7 @@
 pub(crate) mod acquire;
 pub(crate) mod builder;
 pub(crate) mod hand_off;
-mod owners;
+mod open_calls;
 pub(crate) mod permit;
 mod restart;
 pub(crate) mod route_mover;

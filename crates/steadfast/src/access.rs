@@ -109,13 +109,21 @@ impl Access {
     }
 
     /// Returns the default rate limits. What a stored token has spent is kept beside it, because the gateway counts per
-    /// token, not per process.
-    pub(crate) fn limiter(&self, base: &BaseUrl, account: &Account) -> Result<ZoneLimiter, InvalidLimiter> {
+    /// token, not per process. `ends`: the connections of a process end with it.
+    pub(crate) fn limiter(
+        &self,
+        base: &BaseUrl,
+        account: &Account,
+        ends: bool,
+    ) -> Result<ZoneLimiter, InvalidLimiter> {
         let kept = matches!(self.kind, Kind::Totp { .. } | Kind::Stored { .. });
         let Some(store) = self.store.as_ref().filter(|_| kept) else { return Ok(ZoneLimiter::preset()) };
         let mut path = store.path().as_os_str().to_owned();
         path.push(".limits");
-        let preset = || ZoneLimiter::builder().preset();
+        let preset = || {
+            let preset = ZoneLimiter::builder().preset();
+            if ends { preset.ends_with_process() } else { preset }
+        };
         let limiter = match preset().cold_start(ColdStart::Journal(path.into())).build() {
             Err(InvalidLimiter::JournalInUse(path)) => {
                 tracing::warn!(
@@ -128,7 +136,7 @@ impl Access {
         };
         if store.path().exists() {
             let authority = base.uri().authority().map(ToString::to_string).unwrap_or_default();
-            limiter.begin(limiter.keys(&authority, account), TokenOrigin::Stored);
+            limiter.token_is(limiter.keys(&authority, account), TokenOrigin::Stored);
         }
         Ok(limiter)
     }

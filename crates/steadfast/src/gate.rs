@@ -40,7 +40,7 @@ impl LimiterGate {
 
     /// Tells the limiter where the first token came from.
     pub(crate) fn begin(&self, origin: TokenOrigin) {
-        self.limiter.begin(self.keys(), origin);
+        self.limiter.token_is(self.keys(), origin);
     }
 
     fn keys(&self) -> ScopeKeys {

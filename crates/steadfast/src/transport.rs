@@ -163,11 +163,6 @@ impl Transport {
         Ok(self)
     }
 
-    /// Returns true if connections go through a proxy.
-    pub(crate) fn has_proxy(&self) -> bool {
-        self.proxy.is_some()
-    }
-
     /// Returns the local address of requests, if one is set.
     #[must_use]
     pub fn source(&self) -> Option<IpAddr> {

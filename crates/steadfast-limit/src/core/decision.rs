@@ -73,7 +73,7 @@ pub struct Grant {
     /// The zones in which only the log admitted the request, one bit each.
     optimistic: u8,
     lane: Lane,
-    is_lenient: bool,
+    proves_nothing: bool,
 }
 
 /// The part that one key has in a grant.
@@ -91,7 +91,7 @@ pub(crate) struct Share {
 impl Grant {
     /// Makes a grant in which no key has a part but its slot.
     pub(crate) fn new(keys: KeySet, lane: Lane, at: Nanos) -> Self {
-        Self { keys, at, awaited: 0, optimistic: 0, lane, is_lenient: false }
+        Self { keys, at, awaited: 0, optimistic: 0, lane, proves_nothing: false }
     }
 
     /// Sets the part of the key at `place` in the set.
@@ -101,8 +101,8 @@ impl Grant {
     }
 
     /// Marks the grant as one whose refusal says nothing of other requests.
-    pub(crate) fn make_lenient(&mut self) {
-        self.is_lenient = true;
+    pub(crate) fn make_unproving(&mut self) {
+        self.proves_nothing = true;
     }
 
     /// Returns the instant of the grant.
@@ -119,9 +119,10 @@ impl Grant {
         self.lane
     }
 
-    /// True if a 429 is no surprise: requests without an answer would have held it back in a lower lane.
-    pub(crate) fn is_lenient(&self) -> bool {
-        self.is_lenient
+    /// True if a 429 to it says nothing of the limit: it passed requests without an answer, which would have held it
+    /// back in a lower lane.
+    pub(crate) fn proves_nothing(&self) -> bool {
+        self.proves_nothing
     }
 
     /// Returns every key with its part.

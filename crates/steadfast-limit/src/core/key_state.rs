@@ -189,7 +189,7 @@ impl KeyState {
         self.changed();
         self.in_flight.leave(share.at);
         self.lost.expire(now, self.retention(rules));
-        self.lost.push(given_up, counted + rules.settle);
+        self.lost.push(given_up, counted + rules.late);
         self.no_answer(share, now);
     }
 
@@ -248,7 +248,7 @@ impl KeyState {
         self.changed();
         self.in_flight.leave(granted);
         self.log.expire(now, self.retention(rules), rules.unit);
-        self.log.push(now + rules.settle, rules.unit, rules.usual);
+        self.log.push(now + rules.late, rules.unit, rules.usual);
     }
 
     /// Records that a request brought no answer. If the zone awaited it, the next request is awaited instead.

@@ -1,7 +1,6 @@
 use steadfast_call::Lane;
 
-/// True for the lanes that get a trader out of a position or tell whether there is one. Requests without an answer
-/// hold these back for little more than a window.
+/// True for the lanes that get a trader out of a position or tell whether there is one.
 pub(crate) fn must_get_out(lane: Lane) -> bool {
     lane <= Lane::Verification
 }
@@ -9,11 +8,6 @@ pub(crate) fn must_get_out(lane: Lane) -> bool {
 /// True if requests without an answer hold back `lane` for little more than a window.
 pub(crate) fn is_exempt(lane: Lane, strict: bool) -> bool {
     !strict && must_get_out(lane)
-}
-
-/// True if a lane that is not smoothed stands behind `lane`.
-pub(crate) fn precedes_unsmoothed(lane: Lane) -> bool {
-    lane < Lane::Trading
 }
 
 /// True for the lanes that can wait and are smoothed over the long windows.

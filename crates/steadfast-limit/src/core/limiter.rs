@@ -221,6 +221,7 @@ impl Limiter {
     }
 
     /// Returns the waiters granted, refused or given an alarm since the last call. Poll them.
+    #[must_use = "a waiter that is not polled again waits for ever"]
     pub fn take_woken(&mut self) -> Vec<WaiterId> {
         self.waiters.take_woken()
     }

@@ -33,7 +33,8 @@ pub(crate) struct Rules {
     /// The zone's windows, the shortest first.
     pub(crate) bounds: Box<[Bound]>,
     pub(crate) profile: Profile,
-    pub(crate) settle: Nanos,
+    /// A request may still be counted for this long after its answer.
+    pub(crate) late: Nanos,
     /// How long a stamp matters.
     pub(crate) retention: Nanos,
     /// The resolution of a stamp.
@@ -88,17 +89,17 @@ impl Rules {
             let period = std::time::Duration::from_nanos(pair[0].nominal);
             return Err(InvalidLimiter::DuplicatePeriod { zone, period });
         }
-        let settle = nanos(quota.settle).ok_or(InvalidLimiter::TooLarge(zone))?;
+        let late = nanos(quota.late).ok_or(InvalidLimiter::CountedTooLate(zone))?;
         let longest = bounds.last().map_or(0, |bound| bound.period);
         let most = bounds.iter().map(|bound| bound.limit).max().unwrap_or(0);
         Ok(Self {
             zone,
             scope: quota.scope,
             profile: quota.profile,
-            settle,
+            late,
             retention: looks_back(quota.profile) * longest,
             // The range of a stamp is four times the longest period, and never finer than a microsecond.
-            unit: (4 * longest).saturating_add(settle).div_ceil(u64::from(u32::MAX)).max(1_000),
+            unit: (4 * longest).saturating_add(late).div_ceil(u64::from(u32::MAX)).max(1_000),
             usual: looks_back(quota.profile) as usize * most as usize,
             ceilings: quota.ceilings,
             smoothing: bounds.last().and_then(|bound| bound.smoothing(bounds[0])),
@@ -221,7 +222,7 @@ mod tests {
         assert_eq!(error(&quota().limit(1, Duration::ZERO)), E::ZeroPeriod(Z));
         assert_eq!(error(&quota().limit(1, Duration::MAX)), E::TooLarge(Z));
         assert_eq!(error(&quota().limit(u32::MAX, Duration::from_secs(86_400))), E::TooLarge(Z));
-        assert_eq!(error(&quota().limit(1, SECOND).settle(Duration::MAX)), E::TooLarge(Z));
+        assert_eq!(error(&quota().limit(1, SECOND).settle(Duration::MAX)), E::CountedTooLate(Z));
         assert_eq!(error(&quota().limit(10, SECOND).headroom(10)), E::HeadroomTakesAll(Z));
         assert_eq!(
             error(&quota().limit(10, SECOND).limit(9, SECOND)),

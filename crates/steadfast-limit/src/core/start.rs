@@ -9,9 +9,11 @@ pub(crate) struct Start {
     pub(crate) spent: Assumed,
     /// When the limiter started. An earlier process had ended by then.
     pub(crate) at: Nanos,
+    /// The requests of the earlier process may be counted for this long after its end.
+    pub(crate) after_process: Nanos,
 }
 
-/// What a start counts as spent.
+/// The slots that a start counts as spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Assumed {
     /// As much as an earlier process may have sent after its last record.
@@ -24,9 +26,6 @@ impl Start {
     /// Every grant is recorded within this time.
     pub(crate) const RECORDED_WITHIN: Nanos = 1_000_000_000;
 
-    /// After a process has ended, the gateway counts its requests within this time or never.
-    const AFTER_END: Nanos = 1_000_000_000;
-
     /// True if it has no effect on a key that is new at `now`.
     pub(crate) fn is_over(self, rules: &Rules, now: Nanos) -> bool {
         match self.spent {
@@ -37,7 +36,7 @@ impl Start {
 
     /// Returns when the gateway has counted the requests of an earlier process, if ever.
     fn counted_by(self, rules: &Rules) -> Nanos {
-        self.at + Self::AFTER_END + rules.settle
+        self.at + self.after_process + rules.late
     }
 
     /// Applies it to a new key.
@@ -45,8 +44,8 @@ impl Start {
         match self.spent {
             Assumed::All => state.fill(self.at + rules.longest()),
             Assumed::Unrecorded => {
-                // The lanes that must get out do not wait for requests that were perhaps never sent. For them these
-                // lie outside of the shortest window and of its interpolated count.
+                // The lanes that must get out do not wait for requests that were perhaps never sent. For these lanes they
+                // count as given up two windows ago, which is past every rule.
                 let shortest = rules.bounds.first().map_or(0, |bound| bound.period);
                 let (given_up, counted) = (self.at.saturating_sub(2 * shortest), self.counted_by(rules));
                 for _ in 0..rules.most_within(Self::RECORDED_WITHIN) {
@@ -80,8 +79,9 @@ mod tests {
     };
 
     const AT: Nanos = 1_000_000_000_000;
-    const UNRECORDED: Start = Start { spent: Assumed::Unrecorded, at: AT };
-    const ALL: Start = Start { spent: Assumed::All, at: AT };
+    const AFTER: Nanos = 7_000_000_000;
+    const UNRECORDED: Start = Start { spent: Assumed::Unrecorded, at: AT, after_process: AFTER };
+    const ALL: Start = Start { spent: Assumed::All, ..UNRECORDED };
 
     fn rules(quota: Quota) -> Rules {
         Rules::new(&quota).unwrap()
@@ -110,7 +110,7 @@ mod tests {
         let opens =
             |lane| state.earliest(&rules, lane, Mode::Next { ahead: 0 }, false, AT, &mut Vec::new()).unwrap();
         assert!(opens(Lane::Critical) <= AT);
-        assert!(opens(Lane::Trading) > AT + Start::AFTER_END + rules.settle);
+        assert!(opens(Lane::Trading) > AT + AFTER + rules.late);
     }
 
     #[test]
@@ -125,7 +125,7 @@ mod tests {
     fn a_start_is_over_with_the_last_window_that_it_fills_and_no_earlier() {
         let quota = Quota::new(Zone::GENERAL, Scope::AuthToken).limit(10, SECOND).limit(400, MINUTE);
         let rules = rules(quota.settle(Duration::from_secs(5)));
-        let counted = AT + Start::AFTER_END + rules.settle;
+        let counted = AT + AFTER + rules.late;
         for (start, over) in [(ALL, AT + rules.longest()), (UNRECORDED, counted + rules.retention)] {
             assert!(!start.is_over(&rules, over - 1), "{start:?}");
             assert!(start.is_over(&rules, over), "{start:?}");

@@ -13,7 +13,7 @@ use crate::{
     core::event::NextStart,
     error::InvalidLimiter,
     persist::{
-        clocks::Clocks,
+        journal_clocks::JournalClocks,
         pending::Pending,
         record::{Content, Record},
     },
@@ -27,7 +27,7 @@ use crate::{
 pub(crate) struct Journal {
     path: PathBuf,
     seed: Seed,
-    clocks: Clocks,
+    clocks: JournalClocks,
     /// Held as long as the journal is open.
     _lock: File,
     /// Held by the one that writes.
@@ -51,7 +51,7 @@ impl Journal {
     /// More than a limiter with the default number of keys writes. A longer file is no journal.
     const LONGEST: u64 = 64 * 1024 * 1024;
 
-    pub(crate) fn open(path: &Path, clocks: Clocks) -> Result<(Self, Found), InvalidLimiter> {
+    pub(crate) fn open(path: &Path, clocks: JournalClocks) -> Result<(Self, Found), InvalidLimiter> {
         let failed = |error: io::Error| match NotOwn::of(&error) {
             Some(why) => InvalidLimiter::JournalNotOwn { path: path.to_owned(), why },
             None => InvalidLimiter::Journal { path: path.to_owned(), kind: error.kind() },
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn the_content_is_taken_when_no_other_writer_is_at_work() {
         let folder = TempDir::new().unwrap();
-        let clocks = Clocks::new(WallClock::system(), BootClock::system());
+        let clocks = JournalClocks::new(WallClock::system(), BootClock::system());
         let (journal, _) = Journal::open(&folder.path().join("limits"), clocks).unwrap();
         let content = || {
             assert!(journal.writing.is_locked());

@@ -2,7 +2,7 @@ use std::fmt::Write;
 
 use crate::{
     core::{key_record::KeyRecord, limiter::Limiter, start::Assumed, time::Nanos},
-    persist::clocks::Written,
+    persist::journal_clocks::Written,
     request::keys::Seed,
 };
 
@@ -16,10 +16,10 @@ pub(crate) struct Record {
     pub(crate) content: Content,
 }
 
-/// What a limiter knows of spent slots.
+/// A limiter's knowledge of spent slots.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Content {
-    /// What this start and earlier ones assumed of keys that are not listed, and how long before the record. Without
+    /// The assumptions of this start and of earlier ones about keys that are not listed, and how long before the record. Without
     /// it, the next process would take a key that this one has not used for unused.
     pub(crate) starts: Vec<(Assumed, Nanos)>,
     pub(crate) keys: Vec<Entry>,

@@ -1,41 +1,24 @@
 use crate::{
-    core::{
-        decision::ZoneId,
-        key_record::KeyRecord,
-        limiter::Limiter,
-        start::{Assumed, Start},
-        time::Nanos,
-    },
+    core::{decision::ZoneId, key_record::KeyRecord, limiter::Limiter, start::Assumed, time::Nanos},
     persist::journal::{Found, Journal},
 };
 
-/// How much a limiter knows of the time before its start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Beginning {
-    /// Nothing: each token's origin decides.
-    PerToken,
-    /// As much as the journal of an earlier process says.
-    FromJournal,
-    /// All of it: the configuration says so.
-    Configured,
-}
-
-/// Restores what a journal holds.
-pub(crate) fn resume(core: &mut Limiter, journal: &Journal, found: Found, now: Nanos) -> Beginning {
+/// Restores what a journal holds. Returns true if there was none, so that the origin of each token decides.
+pub(crate) fn resume(core: &mut Limiter, journal: &Journal, found: Found, now: Nanos) -> bool {
     let path = journal.path().display();
     let record = match found {
         Found::Record(record) => record,
         Found::Nothing => {
             tracing::info!(%path, "no journal yet: windows start empty");
-            return Beginning::PerToken;
+            return true;
         }
         Found::Damaged | Found::Stale => {
-            core.assume(Start { spent: Assumed::All, at: now });
-            return Beginning::FromJournal;
+            core.assume(Assumed::All, now);
+            return false;
         }
     };
     if !record.closed {
-        core.assume(Start { spent: Assumed::Unrecorded, at: now });
+        core.assume(Assumed::Unrecorded, now);
     }
     let ago = u64::try_from(journal.ago(&record).as_nanos()).unwrap_or(Nanos::MAX);
     let exported = now.saturating_sub(ago);
@@ -53,13 +36,13 @@ pub(crate) fn resume(core: &mut Limiter, journal: &Journal, found: Found, now: N
         };
         if core.import_kept(&kept, exported, now).is_err() {
             tracing::warn!(%path, "journal holds more keys than the limiter may: all others are taken for spent");
-            core.assume(Start { spent: Assumed::All, at: now });
+            core.assume(Assumed::All, now);
             break;
         }
     }
-    // What earlier starts assumed is part of the keys on record. It concerns the others.
+    // The keys on record hold the assumptions of earlier starts already. They concern all other keys.
     for (spent, before) in record.content.starts {
-        core.assume(Start { spent, at: exported.saturating_sub(before) });
+        core.assume(spent, exported.saturating_sub(before));
     }
-    Beginning::FromJournal
+    false
 }

@@ -34,7 +34,8 @@ impl ApiKeyName {
 ///
 /// Made by [`ZoneLimiter::keys`](crate::ZoneLimiter::keys), cheap to copy and worth keeping. They are keyed hashes:
 /// neither account nor address can be read from them, and no secret goes in. They mean nothing to another limiter,
-/// except one that continues this one's journal.
+/// except one that continues this one's journal. Limiters that [count together](crate::Builder::count_with) share a key
+/// that is no secret, so that a name can be guessed there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ScopeKeys {
     client_ip: u64,

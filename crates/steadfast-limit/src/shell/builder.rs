@@ -12,7 +12,7 @@ use crate::{
         rules::{Rules, ceilings::LANES, quota::Quota},
         settings::Settings,
     },
-    persist::{cold_start::ColdStart, resume::Beginning},
+    persist::cold_start::ColdStart,
     shell::{
         shared::{Observer, Shared},
         shared_count::SharedCount,
@@ -46,8 +46,8 @@ use crate::{
 pub struct Builder {
     quotas: Vec<Quota>,
     unknown: Option<Zone>,
-    gateway_timeout: Duration,
     arrives_within: Duration,
+    ends_with_process: bool,
     queue_bounds: [u32; LANES],
     most_keys: usize,
     strict_critical: bool,
@@ -72,20 +72,20 @@ impl ZoneLimiter {
         // The table is a constant, and a test builds it with every check.
         let rules = zones().iter().filter_map(|row| Rules::new(&Quota::preset(row)).ok()).collect();
         let core = Limiter::new(rules, Settings::default());
-        Self::new(Shared::new(core, Beginning::PerToken, None))
+        Self::new(Shared::new(core, true, None))
     }
 }
 
 impl Builder {
     /// Makes a builder without a zone.
     pub(crate) fn new() -> Self {
-        let Settings { gateway_timeout, arrives_within, queue_bounds, most_keys, strict_critical } =
+        let Settings { arrives_within, ends_with_process, queue_bounds, most_keys, strict_critical } =
             Settings::default();
         Self {
             quotas: Vec::new(),
             unknown: None,
-            gateway_timeout: Duration::from_nanos(gateway_timeout),
             arrives_within: Duration::from_nanos(arrives_within),
+            ends_with_process,
             queue_bounds,
             most_keys,
             strict_critical,
@@ -122,21 +122,25 @@ impl Builder {
         self
     }
 
-    /// Sets how long the gateway may still count a request that was on its way when an earlier process ended: the
-    /// gateway's own timeout. Default: 30 seconds.
-    #[must_use]
-    pub fn gateway_timeout(mut self, timeout: Duration) -> Self {
-        self.gateway_timeout = timeout;
-        self
-    }
-
-    /// Sets how long a request that was given up may still be counted if the end of its connection is unknown: an
-    /// operating system goes on sending the rest of a closed connection for a while. Default: 120 seconds.
+    /// Sets how long a request may still be counted after it was given up, or its process ended, if the end of its
+    /// connection is unknown: an operating system goes on sending the rest of a closed connection for a while. Default:
+    /// 120 seconds.
     ///
-    /// A request whose connection is known to have ended may be counted for a second from that instant.
+    /// A request whose connection is known to have ended abortively may be counted for a second from that instant.
     #[must_use]
     pub fn arrives_within(mut self, time: Duration) -> Self {
         self.arrives_within = time;
+        self
+    }
+
+    /// Declares that connections end abortively with their process, as those with `SO_LINGER` of zero do. After a start
+    /// its requests may then be counted for a second, and not for as long as they may [arrive](Self::arrives_within).
+    /// A client over its own transport, without a proxy, declares it for the limiter that it makes.
+    ///
+    /// Only [`ColdStart::Journal`] and [`ZoneLimiter::import`] use it.
+    #[must_use]
+    pub fn ends_with_process(mut self) -> Self {
+        self.ends_with_process = true;
         self
     }
 
@@ -223,8 +227,8 @@ impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
             .field("quotas", &self.quotas)
-            .field("gateway_timeout", &self.gateway_timeout)
             .field("arrives_within", &self.arrives_within)
+            .field("ends_with_process", &self.ends_with_process)
             .field("queue_bounds", &self.queue_bounds)
             .field("most_keys", &self.most_keys)
             .field("strict_critical", &self.strict_critical)

@@ -7,7 +7,7 @@ use crate::{
         limiter::Limiter,
         time::Nanos,
     },
-    shell::{owners::Owners, sync::Mutex, wakers::Wakers},
+    shell::{open_calls::OpenCalls, sync::Mutex, wakers::Wakers},
 };
 
 /// The core behind its one lock, and the wakers of the waiters.
@@ -22,18 +22,20 @@ pub(crate) struct HandOff {
 struct State {
     core: Limiter,
     wakers: Wakers,
-    owners: Owners,
+    open_calls: OpenCalls,
 }
 
 impl HandOff {
     pub(crate) fn new(core: Limiter) -> Self {
-        Self { state: Mutex::new(State { core, wakers: Wakers::default(), owners: Owners::default() }) }
+        Self {
+            state: Mutex::new(State { core, wakers: Wakers::default(), open_calls: OpenCalls::default() }),
+        }
     }
 
     /// Calls the core under the lock, then wakes the waiters concerned. Returns the events; the caller reports them
     /// without the lock.
     pub(crate) fn with<T>(&self, call: impl FnOnce(&mut Limiter) -> T) -> (T, Vec<Event>) {
-        self.with_wakers(|core, _| call(core))
+        self.with_all(|core, _, _| call(core))
     }
 
     /// Takes a place in the queues for `ask`, or polls the place that it has. `waker` is called when it must poll
@@ -46,9 +48,9 @@ impl HandOff {
         now: Nanos,
     ) -> (Decision, Nanos, Vec<Event>) {
         let former = *place;
-        let ((decision, wakes_at, asked, _), events) = self.with_all(|core, wakers, owners| {
+        let ((decision, wakes_at, asked, _), events) = self.with_all(|core, wakers, open_calls| {
             // Calls that have an answer and are not polled hold up the waiters.
-            let asked = if former.is_some() { owners.check(core, now) } else { Vec::new() };
+            let asked = if former.is_some() { open_calls.check(core, now) } else { Vec::new() };
             let known = former.and_then(|waiter| core.poll(waiter, now));
             // A waiter that was absent at its turn gets its old place back.
             let decision = known.unwrap_or_else(|| core.acquire_at(ask, former, now));
@@ -70,7 +72,7 @@ impl HandOff {
 
     /// Gives up a place. A slot granted meanwhile goes to the next waiter.
     pub(crate) fn leave(&self, waiter: WaiterId, now: Nanos) -> Vec<Event> {
-        let (_, events) = self.with_wakers(|core, wakers| {
+        let (_, events) = self.with_all(|core, wakers, _| {
             core.cancel(waiter, now);
             wakers.forget(waiter)
         });
@@ -87,10 +89,10 @@ impl HandOff {
         waker: &Waker,
         now: Nanos,
     ) -> bool {
-        let ((holds, _), events) = self.with_all(|core, _, owners| match (*owner, grant.take()) {
-            (Some(owner), _) => owners.seen(owner, sent, waker, core, now),
+        let ((holds, _), events) = self.with_all(|core, _, open_calls| match (*owner, grant.take()) {
+            (Some(owner), _) => open_calls.seen(owner, sent, waker, core, now),
             (None, Some(grant)) => {
-                *owner = Some(owners.insert(grant, sent, waker, now));
+                *owner = Some(open_calls.insert(grant, sent, waker, now));
                 (true, None)
             }
             (None, None) => (false, None),
@@ -101,18 +103,17 @@ impl HandOff {
 
     /// Removes a call that has ended and returns the grant that it still held.
     pub(crate) fn watch_no_more(&self, owner: usize) -> Option<Grant> {
-        let (grant, _waker) = self.state.lock().owners.remove(owner)?;
+        let (grant, _waker) = self.state.lock().open_calls.remove(owner)?;
         grant
     }
 
-    fn with_wakers<T>(&self, call: impl FnOnce(&mut Limiter, &mut Wakers) -> T) -> (T, Vec<Event>) {
-        self.with_all(|core, wakers, _| call(core, wakers))
-    }
-
-    fn with_all<T>(&self, call: impl FnOnce(&mut Limiter, &mut Wakers, &mut Owners) -> T) -> (T, Vec<Event>) {
+    fn with_all<T>(
+        &self,
+        call: impl FnOnce(&mut Limiter, &mut Wakers, &mut OpenCalls) -> T,
+    ) -> (T, Vec<Event>) {
         let mut state = self.state.lock();
-        let State { core, wakers, owners } = &mut *state;
-        let result = call(core, wakers, owners);
+        let State { core, wakers, open_calls } = &mut *state;
+        let result = call(core, wakers, open_calls);
         let woken = core.take_woken();
         let events = core.take_events();
         if !woken.is_empty() {
@@ -136,6 +137,6 @@ impl HandOff {
     pub(crate) fn without_waking(&self, call: impl FnOnce(&mut Limiter)) {
         let mut state = self.state.lock();
         call(&mut state.core);
-        state.core.take_woken();
+        drop(state.core.take_woken());
     }
 }

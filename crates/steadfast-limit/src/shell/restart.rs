@@ -2,18 +2,14 @@ use steadfast_spec::Scope;
 use tokio::time::Duration;
 
 use crate::{
-    core::{
-        event::Event,
-        limiter::Limiter,
-        start::{Assumed, Start},
-    },
+    core::{event::Event, limiter::Limiter, start::Assumed},
     error::{InvalidLimiter, Refusal},
     persist::{
-        clocks::Clocks,
         cold_start::{ColdStart, TokenOrigin},
         journal::{Found, Journal},
+        journal_clocks::JournalClocks,
         record::Content,
-        resume::{Beginning, resume},
+        resume::resume,
         spent::Spent,
     },
     request::keys::ScopeKeys,
@@ -32,22 +28,22 @@ impl ZoneLimiter {
         observer: Option<Observer>,
         route_mover: Option<RouteMover>,
         cold: ColdStart,
-        clocks: Clocks,
+        clocks: JournalClocks,
     ) -> Result<Self, InvalidLimiter> {
         let now = Shared::START;
         let mut is_damaged = false;
-        let (beginning, journal) = match cold {
-            ColdStart::Auto => (Beginning::PerToken, None),
-            ColdStart::Empty => (Beginning::Configured, None),
+        let (decides_by_token, journal) = match cold {
+            ColdStart::Auto => (true, None),
+            ColdStart::Empty => (false, None),
             ColdStart::Pessimistic => {
-                core.assume(Start { spent: Assumed::All, at: now });
-                (Beginning::Configured, None)
+                core.assume(Assumed::All, now);
+                (false, None)
             }
             ColdStart::Journal(path) => {
                 let (journal, found) = Journal::open(&path, clocks)?;
                 is_damaged = matches!(found, Found::Damaged | Found::Stale);
-                let beginning = resume(&mut core, &journal, found, now);
-                (beginning, Some(journal))
+                let is_first = resume(&mut core, &journal, found, now);
+                (is_first, Some(journal))
             }
         };
         if let Some(journal) = &journal {
@@ -57,7 +53,7 @@ impl ZoneLimiter {
                 InvalidLimiter::Journal { path: journal.path().to_owned(), kind: error.kind() }
             })?;
         }
-        let shared = Shared::new(core, beginning, journal).observed(observer, route_mover);
+        let shared = Shared::new(core, decides_by_token, journal).observed(observer, route_mover);
         if is_damaged {
             shared.report(&Event::JournalDamaged);
         }
@@ -78,23 +74,27 @@ impl ZoneLimiter {
     /// Says where the token behind these keys came from. Call it before the token's first request; the facade's
     /// client does so by itself.
     ///
-    /// Only [`ColdStart::Auto`] uses it, and [`ColdStart::Journal`] at its first start. A token [minted](TokenOrigin::Minted) by this process has empty windows.
-    /// The windows of a [given](TokenOrigin::Given) token also count as empty, and a log line says so. For a token
-    /// [stored](TokenOrigin::Stored) by an earlier process, the limiter should continue that process's journal.
-    /// Without it, all windows count as spent, except for cancels and verifications.
-    pub fn begin(&self, keys: ScopeKeys, origin: TokenOrigin) {
+    /// Only [`ColdStart::Auto`] uses it, and [`ColdStart::Journal`] at its first start. A token
+    /// [minted](TokenOrigin::Minted) by this process has empty windows. The windows of a [given](TokenOrigin::Given)
+    /// token also count as empty, and a log line says so. For a token [stored](TokenOrigin::Stored) by an earlier
+    /// process, the limiter should continue that process's journal. Without it, all windows count as spent, except for
+    /// cancels and verifications.
+    pub fn token_is(&self, keys: ScopeKeys, origin: TokenOrigin) {
         if origin == TokenOrigin::Minted {
             self.shared.tell_new_token(keys);
         }
-        match (self.shared.beginning(), origin) {
-            (Beginning::Configured | Beginning::FromJournal, _) | (_, TokenOrigin::Minted) => {}
-            (Beginning::PerToken, TokenOrigin::Given) => {
+        if !self.shared.decides_by_token() {
+            return;
+        }
+        match origin {
+            TokenOrigin::Minted => {}
+            TokenOrigin::Given => {
                 tracing::info!(
                     "token was handed in: its windows are taken for empty; if another program has just used it, \
                      start pessimistic"
                 );
             }
-            (Beginning::PerToken, TokenOrigin::Stored) => {
+            TokenOrigin::Stored => {
                 tracing::warn!("token was stored without what it had spent: its windows are taken for spent");
                 if let Err(refusal) = self.assume_spent(keys) {
                     tracing::warn!(%refusal, "token's windows could not be taken for spent");
@@ -103,8 +103,8 @@ impl ZoneLimiter {
         }
     }
 
-    /// Returns what these keys have spent in every zone, for the next start, in nanoseconds from now. It is valid at the instant of the call:
-    /// store the wall clock's time beside it.
+    /// Returns what these keys have spent in every zone, for the next start, in nanoseconds from now. It is valid at the
+    /// instant of the call: store the wall clock's time beside it.
     #[must_use]
     pub fn export(&self, keys: ScopeKeys) -> Vec<Spent> {
         self.shared.with(|core, now| {
@@ -116,7 +116,8 @@ impl ZoneLimiter {
         })
     }
 
-    /// Restores what an earlier process exported `ago`. Zones that this limiter does not have are skipped.
+    /// Restores what an earlier process exported `ago`, before its end. Zones that this limiter does not have are
+    /// skipped.
     ///
     /// # Errors
     ///

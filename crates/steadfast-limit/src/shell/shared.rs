@@ -12,7 +12,7 @@ use crate::{
         time::{LONGEST, Nanos},
     },
     error::Refusal,
-    persist::{journal::Journal, record::Content, resume::Beginning},
+    persist::{journal::Journal, record::Content},
     request::keys::{ScopeKeys, Seed},
     shell::{
         hand_off::HandOff,
@@ -35,7 +35,8 @@ pub(crate) struct Shared {
     zones: Box<[(Zone, Scope)]>,
     hand_off: HandOff,
     route_mover: Option<RouteMover>,
-    beginning: Beginning,
+    /// Nothing is known of the time before the start, so the origin of each token decides.
+    decides_by_token: bool,
     journal: Option<Journal>,
     others: Option<Others>,
 }
@@ -52,8 +53,8 @@ impl Shared {
     /// the core's origin.
     pub(crate) const START: Nanos = 30 * 86_400 * 1_000_000_000;
 
-    /// Starts the clock over `core`, which knows of the time before as much as `beginning` says.
-    pub(crate) fn new(core: Limiter, beginning: Beginning, journal: Option<Journal>) -> Self {
+    /// Starts the clock over `core`.
+    pub(crate) fn new(core: Limiter, decides_by_token: bool, journal: Option<Journal>) -> Self {
         Self {
             origin: Instant::now(),
             seed: journal.as_ref().map_or_else(Seed::random, Journal::seed),
@@ -61,7 +62,7 @@ impl Shared {
             zones: core.zones().collect(),
             hand_off: HandOff::new(core),
             route_mover: None,
-            beginning,
+            decides_by_token,
             journal,
             others: None,
         }
@@ -126,8 +127,8 @@ impl Shared {
         self.route_mover.as_ref()
     }
 
-    pub(crate) fn beginning(&self) -> Beginning {
-        self.beginning
+    pub(crate) fn decides_by_token(&self) -> bool {
+        self.decides_by_token
     }
 
     pub(crate) fn journal(&self) -> Option<&Journal> {

@@ -30,7 +30,7 @@ pub struct SharedAsk<'a> {
     pub arrives_within: Duration,
 }
 
-/// What [`SharedCount::acquire`] returns.
+/// The answer of [`SharedCount::acquire`].
 pub type SharedAcquire = Pin<Box<dyn Future<Output = Result<Box<dyn SharedSlot>, Refusal>> + Send>>;
 
 /// The slots of one request in the windows of all processes.

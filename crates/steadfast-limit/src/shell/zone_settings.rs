@@ -48,7 +48,7 @@ impl ZoneLimiter {
             scope: rules.scope,
             profile: rules.profile,
             windows: rules.bounds.iter().map(|bound| WindowSettings::of(bound, rules.profile)).collect(),
-            settle: Duration::from_nanos(rules.settle),
+            settle: Duration::from_nanos(rules.late),
         };
         self.shared.with(|core, _| core.rules().iter().map(of).collect())
     }

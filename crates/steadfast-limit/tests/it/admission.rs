@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use steadfast_limit::{Decision, Lane, Profile, Quota, Refusal, SECOND, Scope, Zone, ZoneLimiter};
+use steadfast_limit::{Decision, Lane, Loss, Profile, Quota, Refusal, SECOND, Scope, Zone, ZoneLimiter};
 
 use crate::drive::{Core, HELD_MINUTE, HELD_SECOND, MS, S, general, granted, per_second, queued, refused};
 
@@ -164,7 +164,7 @@ fn a_request_under_no_zone_or_too_many_is_refused() {
 }
 
 #[test]
-fn headroom_and_settle_are_kept() {
+fn headroom_and_late_counting_are_kept() {
     let mut core = Core::of(per_second(ORDER, 3).headroom(1).settle(Duration::from_millis(200)));
     core.spend(ORDER, Lane::Trading, 2);
     let waiter = core.queued(ORDER, Lane::Trading);
@@ -210,5 +210,26 @@ fn the_earliest_instant_is_that_of_the_slot_that_those_ahead_leave_and_a_deadlin
             Refusal::WouldMissDeadline { zone: ORDER, earliest: Duration::from_nanos(earliest - core.now) };
         assert_eq!(core.refused(ORDER, Lane::Trading, earliest - 1), missed);
         queued(core.ask_by(&[ORDER], Lane::Trading, Some(earliest), false));
+    }
+}
+
+/// Regression: the product of the waiters and a long period overflowed.
+#[test]
+fn the_turn_of_a_request_behind_thousands_in_a_long_window_is_the_end_of_time() {
+    let months = Duration::from_secs(60 * 86_400);
+    let quota = || Quota::new(ORDER, Scope::AuthToken).limit(1, months).profile(Profile::WindowLog);
+    for is_lost in [false, true] {
+        let mut core = Core::new(ZoneLimiter::builder().zone(quota()).queue_bound(Lane::Trading, 4_000));
+        let grant = core.granted(ORDER, Lane::Trading);
+        if is_lost {
+            core.lose(grant, core.now, Loss::GivenUp)
+        } else {
+            core.answer(grant)
+        }
+        for _ in 0..4_000 {
+            core.queued(ORDER, Lane::Trading);
+        }
+        let zones = [core.zone(ORDER)];
+        assert_eq!(core.limiter.earliest(&zones, Lane::Trading, core.now), Ok(u64::MAX / 2), "{is_lost}");
     }
 }

@@ -44,7 +44,7 @@ fn builder(path: &Path, clock: &WallClock) -> Builder {
     let journal = ColdStart::Journal(path.to_owned());
     let builder = ZoneLimiter::builder().zone(general()).cold_start(journal).wall_clock(clock.clone());
     // There is no boot clock, so the wall clock dates the journal.
-    builder.boot_clock(BootClock::new(|| None))
+    builder.boot_clock(BootClock::new(|| None)).ends_with_process()
 }
 
 fn start(path: &Path, clock: &WallClock) -> ZoneLimiter {
@@ -107,6 +107,28 @@ async fn a_process_that_was_killed_may_have_sent_one_window_more() {
     let waited = wait(&after, Lane::Trading).await;
     assert!((2 * SECOND..3 * SECOND).contains(&waited), "{waited:?}");
     drop(limiter);
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_of_a_killed_process_hold_their_slots_for_as_long_as_they_may_arrive() {
+    let ((_folder, path), clock) = (folder(), wall_clock(0));
+    let open = |path: &Path, ends| {
+        let journal = ColdStart::Journal(path.to_owned());
+        let builder = ZoneLimiter::builder().zone(general()).cold_start(journal).wall_clock(clock.clone());
+        let builder = builder.boot_clock(BootClock::new(|| None)).arrives_within(30 * SECOND);
+        if ends { builder.ends_with_process() } else { builder }.build().unwrap()
+    };
+    let limiter = open(&path, false);
+    let mut on_its_way = limiter.acquire(&[GENERAL], keys(&limiter), Lane::Trading).await.unwrap();
+    on_its_way.sent();
+    sleep(SECOND).await;
+    // All slots are held: ten by requests that perhaps left after the last record, and one by the one on record.
+    for (ends, waits) in [(true, 2 * SECOND), (false, 31 * SECOND)] {
+        let after = open(&kill(&path), ends);
+        let waited = wait(&after, Lane::Trading).await;
+        assert!((waits..waits + SECOND).contains(&waited), "{ends}: {waited:?}");
+    }
+    drop(on_its_way);
 }
 
 #[tokio::test(start_paused = true)]
@@ -253,12 +275,12 @@ async fn auto_goes_by_where_the_token_came_from() {
     let origins = [(TokenOrigin::Minted, false), (TokenOrigin::Given, false), (TokenOrigin::Stored, true)];
     for (origin, holds) in origins {
         let limiter = ZoneLimiter::builder().zone(general()).build().unwrap();
-        limiter.begin(keys(&limiter), origin);
+        limiter.token_is(keys(&limiter), origin);
         assert_eq!(wait(&limiter, Lane::Trading).await > 60 * SECOND, holds, "{origin:?}");
         assert_eq!(wait(&limiter, Lane::Critical).await, Duration::ZERO, "{origin:?}");
         // A limiter with a configured start ignores the origin.
         let limiter = ZoneLimiter::builder().zone(general()).cold_start(ColdStart::Empty).build().unwrap();
-        limiter.begin(keys(&limiter), origin);
+        limiter.token_is(keys(&limiter), origin);
         assert_eq!(wait(&limiter, Lane::Trading).await, Duration::ZERO, "{origin:?}");
     }
 }
@@ -293,9 +315,9 @@ async fn what_is_assumed_of_a_token_that_was_handed_in_is_logged_in_one_line() {
     let lines = Arc::new(Mutex::new(Vec::new()));
     let _default = tracing::subscriber::set_default(Lines(lines.clone()));
     let limiter = ZoneLimiter::builder().zone(general()).build().unwrap();
-    limiter.begin(keys(&limiter), TokenOrigin::Minted);
+    limiter.token_is(keys(&limiter), TokenOrigin::Minted);
     assert!(lines.lock().unwrap().is_empty());
-    limiter.begin(keys(&limiter), TokenOrigin::Given);
+    limiter.token_is(keys(&limiter), TokenOrigin::Given);
     assert_eq!(*lines.lock().unwrap(), [tracing::Level::INFO]);
 }
 
@@ -303,12 +325,12 @@ async fn what_is_assumed_of_a_token_that_was_handed_in_is_logged_in_one_line() {
 async fn a_stored_token_relies_on_the_journal_and_without_one_on_nothing() {
     let ((_folder, path), clock) = (folder(), wall_clock(0));
     let limiter = start(&path, &clock);
-    limiter.begin(keys(&limiter), TokenOrigin::Stored);
+    limiter.token_is(keys(&limiter), TokenOrigin::Stored);
     assert!(wait(&limiter, Lane::Trading).await > 60 * SECOND, "the token is older than its journal");
     drop(limiter);
     sleep(70 * SECOND).await;
     let limiter = start(&path, &clock);
-    limiter.begin(keys(&limiter), TokenOrigin::Stored);
+    limiter.token_is(keys(&limiter), TokenOrigin::Stored);
     assert_eq!(wait(&limiter, Lane::Trading).await, Duration::ZERO);
 }
 

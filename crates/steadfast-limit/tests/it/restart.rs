@@ -3,7 +3,7 @@ use std::time::Duration;
 use steadfast_limit::{Account, Answer, Lane, Loss, ScopeKeys, Spent, Zone, ZoneLimiter};
 use tokio::time::{Instant, sleep};
 
-use crate::drive::general;
+use crate::drive::{Core, general};
 
 const GENERAL: Zone = Zone::GENERAL;
 
@@ -47,13 +47,22 @@ async fn what_was_on_its_way_or_lost_is_held_as_late_as_it_may_be_counted() {
     let on_its_way = before.acquire(&[GENERAL], keys, Lane::Critical).await.unwrap();
     before.acquire(&[GENERAL], keys, Lane::Critical).await.unwrap().lose(Loss::Reset);
     let exported = before.export(keys);
-    assert_eq!(exported, [Spent::new("general", [1_000_000_000, 30_000_000_000])]);
+    assert_eq!(exported, [Spent::new("general", [1_000_000_000, 120_000_000_000])]);
     drop(on_its_way);
     let (after, keys) = start();
     after.import(keys, &exported, Duration::from_millis(500)).unwrap();
     assert_eq!(after.snapshot().zones[0].lost, 2);
-    sleep(Duration::from_secs(95)).await;
+    sleep(Duration::from_secs(185)).await;
     assert_eq!(after.snapshot().zones.len(), 0, "it ends by itself");
+}
+
+/// Regression: the next export overflowed.
+#[test]
+fn an_imported_instant_is_no_later_than_the_earlier_process_could_be_counted() {
+    let mut core = Core::of(general());
+    let (zone, key) = core.zone(GENERAL);
+    core.limiter.import(zone, key, &[i64::MIN, -1, i64::MAX], core.now, core.now).unwrap();
+    assert_eq!(core.limiter.export(zone, key, core.now), [-1, 120_000_000_000]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -178,10 +178,10 @@ async fn its_own_windows_come_first_and_a_refusal_spends_nothing_of_them() {
 async fn the_others_are_told_of_a_token_that_was_made_here_and_of_no_other() {
     let world = world();
     for origin in [TokenOrigin::Given, TokenOrigin::Stored] {
-        world.limiter.begin(world.keys, origin);
+        world.limiter.token_is(world.keys, origin);
     }
     assert_eq!(world.others.told(), [""; 0]);
-    world.limiter.begin(world.keys, TokenOrigin::Minted);
+    world.limiter.token_is(world.keys, TokenOrigin::Minted);
     assert_eq!(world.others.told(), ["new"]);
 }
 

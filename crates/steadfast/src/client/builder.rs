@@ -279,7 +279,7 @@ impl ClientBuilder {
         if self.base.is_clear_text() && !self.base.is_loopback() {
             return Err(InvalidClient::ClearText);
         }
-        if self.base.is_clear_text() && self.transport.has_proxy() {
+        if self.base.is_clear_text() && self.transport.is_proxied() {
             return Err(InvalidClient::ClearTextThroughProxy);
         }
         if let Some(name) = OWN_HEADERS.into_iter().find(|name| self.headers.contains_key(name)) {
@@ -330,7 +330,10 @@ impl ClientBuilder {
         let limiter = self.limiter;
         layers.limiter = match limiter {
             Some(limiter) => limiter,
-            None => self.access.limiter(&self.base, &layers.account).map_err(InvalidClient::Limits)?,
+            None => self
+                .access
+                .limiter(&self.base, &layers.account, ends_dropped_calls)
+                .map_err(InvalidClient::Limits)?,
         };
         layers.local_address = self.transport.source();
         layers.ends_dropped_calls = ends_dropped_calls;

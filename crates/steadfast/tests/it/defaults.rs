@@ -192,8 +192,8 @@ fn defaults() -> BTreeMap<&'static str, String> {
         ("Settings::trading_day", of(&orders, "utc_offset")),
         ("RateLimitLayer::ends_dropped_calls", of(&RateLimitLayer::default(), "ends_when_dropped")),
         ("Builder::zone", of(&limits, "quotas")),
-        ("Builder::gateway_timeout", of(&limits, "gateway_timeout")),
         ("Builder::arrives_within", of(&limits, "arrives_within")),
+        ("Builder::ends_with_process", of(&limits, "ends_with_process")),
         ("Builder::queue_bound", of(&limits, "queue_bounds")),
         ("Builder::max_keys", of(&limits, "most_keys")),
         ("Builder::strict_critical", of(&limits, "strict_critical")),
@@ -205,7 +205,7 @@ fn defaults() -> BTreeMap<&'static str, String> {
         ("Quota::ceilings", withheld(Ceilings::default())),
         ("Ceilings::withhold", withheld(Ceilings::standard())),
         ("Quota::headroom", of(&quota, "headroom")),
-        ("Quota::settle", of(&quota, "settle")),
+        ("Quota::settle", of(&quota, "late")),
         ("Renewal::advisory", of(&renewal, "advisory")),
         ("Renewal::mandatory", of(&renewal, "mandatory")),
         (

@@ -8,7 +8,7 @@ use crate::core::{
     lanes::{is_exempt, is_smoothed, must_get_out},
     rules::{Bound, Rules, profile::Profile},
     spent::stamps::Stamps,
-    time::Nanos,
+    time::{LATEST, Nanos},
     trust::trust_level::Counting,
 };
 
@@ -78,8 +78,8 @@ impl KeyState {
                     self.spread_opens(rules, lane, &patient, (self.in_flight.granted(), ahead), now)?;
                 patient.busy = patient.busy.saturating_add(ahead);
                 let patient = windows(patient);
-                // As future stamps, requests on their way fill a bucket until then. Counted as busy, they may leave
-                // room now.
+                // A paced bucket is full until a future stamp. So the requests on their way are tried both ways, as
+                // stamps of the future and as requests to be answered first; the earlier instant holds.
                 let is_paced = matches!(self.counting(rules.profile, 0, lane), Counting::Paced { .. });
                 let answered = (is_paced && is_exempt(lane, strict))
                     .then(|| windows(lost(self.in_flight.len().saturating_add(ahead))))
@@ -151,7 +151,7 @@ impl KeyState {
                 }
                 Some(_) => now + bound.period,
             };
-            frees + u64::from(rounds) * bound.period
+            frees.saturating_add(u64::from(rounds).saturating_mul(bound.period)).min(LATEST)
         });
         let paused = self.paused_until(lane, now).unwrap_or(0);
         windows.fold(now, Nanos::max).max(paused).max(self.held_back(lane))
@@ -159,7 +159,7 @@ impl KeyState {
 
     /// True if a 429 for a request of `lane` that is granted at `now` would say nothing of the others: it passes requests
     /// without an answer that would hold it back in a lower lane.
-    pub(crate) fn is_lenient(
+    pub(crate) fn passes_unanswered(
         &self,
         rules: &Rules,
         lane: Lane,
@@ -305,7 +305,8 @@ fn nth_turn(slots: &[Nanos], period: Nanos, ahead: u64) -> Nanos {
     let turns_by = |at: Nanos| -> u64 {
         slots.iter().filter_map(|free| at.checked_sub(*free)).map(|since| since / period + 1).sum()
     };
-    let (mut before, mut by) = (0, slots.iter().copied().max().unwrap_or(0) + ahead * period);
+    let last = slots.iter().copied().max().unwrap_or(0);
+    let (mut before, mut by) = (0, last.saturating_add(ahead.saturating_mul(period)).min(LATEST));
     while before < by {
         let middle = before + (by - before) / 2;
         if turns_by(middle) > ahead { by = middle } else { before = middle + 1 }

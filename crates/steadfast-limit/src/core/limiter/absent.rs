@@ -4,6 +4,7 @@ use super::{Limiter, waiters::Waiter};
 use crate::core::{
     decision::{Grant, WaiterId, ZoneId},
     key_set::KeySet,
+    settings::Settings,
     time::Nanos,
 };
 
@@ -86,17 +87,17 @@ impl Limiter {
     /// Records that the request left at `sent` and its call is no longer polled. A poll would probably find the
     /// answer, so the request counts as counted by now.
     pub(crate) fn presume_counted(&mut self, grant: Grant, sent: Nanos, now: Nanos) {
-        self.lose_ended(grant, sent, Some(now.saturating_sub(Self::AFTER_RESET)), now);
+        self.lose_ended(grant, sent, Some(now.saturating_sub(Settings::AFTER_RESET)), now);
     }
 
     /// Counts a call as on its way once more, whether there is room or not: it was presumed counted, is polled
     /// again, and may leave only now.
-    pub(crate) fn charge(&mut self, zones: &[(ZoneId, u64)], lane: Lane, now: Nanos) -> Option<Grant> {
+    pub(crate) fn count_again(&mut self, zones: &[(ZoneId, u64)], lane: Lane, now: Nanos) -> Option<Grant> {
         let now = self.advance(now);
         let keys = self.keys.open(zones, now).ok()?;
         keys.iter().for_each(|id| self.keys.get_mut(id).0.spend(now));
         let mut grant = Grant::new(keys, lane, now);
-        grant.make_lenient();
+        grant.make_unproving();
         Some(grant)
     }
 

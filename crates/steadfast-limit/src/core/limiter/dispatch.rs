@@ -8,7 +8,6 @@ use crate::{
         decision::{Ask, Decision, Grant, WaiterId},
         event::Event,
         key_set::KeySet,
-        lanes::precedes_unsmoothed,
         queue::{Alarm, Place, Queue},
         time::Nanos,
         trust::circuit_breaker::After,
@@ -29,7 +28,7 @@ enum Obstacle {
 /// Answers that hold for all waiters of a lane behind one, while a queue is examined: they have more ahead of them, and
 /// no slot is given back meanwhile.
 #[derive(Default)]
-struct Known {
+struct Remembered {
     /// Other zones that have no room.
     full: Vec<(usize, Lane)>,
     /// The lane in which the queue's own zone has room for every waiter.
@@ -49,13 +48,14 @@ impl Limiter {
             state.fill(now + rules.longest());
         }
         // A probe that fails shows that the quota is still spent, not that critical requests follow too fast.
-        if grant.lane() == Lane::Critical && after == After::Nothing && !grant.is_lenient() {
+        if grant.lane() == Lane::Critical && after == After::Nothing && !grant.proves_nothing() {
             let change = state.critical_mismatch(rules, now);
             self.report_critical_change(id, change);
         }
         let (state, rules) = self.keys.get_mut(id);
         // Critical requests are not spread, and may use more than the other lanes have learned.
-        let is_explained = grant.is_lenient() || grant.lane() == Lane::Critical && state.trust().spreads();
+        let is_explained =
+            grant.proves_nothing() || grant.lane() == Lane::Critical && state.trust().spreads();
         if !is_explained {
             self.events.push(Event::ModelMismatch { zone, key, ours: state.uses(rules, now) });
             let change = state.mismatch(rules, now);
@@ -93,20 +93,20 @@ impl Limiter {
     fn dispatch_one(&mut self, id: usize, now: Nanos) {
         // All passed waiters stand ahead of the next one.
         let mut ahead = 0;
-        let mut known = Known::default();
+        let mut remembered = Remembered::default();
         let mut alarm: Option<Alarm> = None;
         while let Some(place) = self.keys.queue(id).and_then(|queue| queue.at(ahead)) {
             let Some(waiter) = self.waiters.get(place.waiter) else { break };
             let keys = waiter.keys();
             #[cfg(test)]
             if self.scans_plainly {
-                known = Known::default();
+                remembered = Remembered::default();
             }
             if waiter.is_late(now) {
                 self.refuse_late(place.waiter, now);
                 continue;
             }
-            match self.obstacle_of(id, keys, &place, (ahead, &mut known), now) {
+            match self.obstacle_of(id, keys, &place, (ahead, &mut remembered), now) {
                 Some(Obstacle::Here(opens)) => {
                     let own = opens.map(|at| Alarm { waiter: place.waiter, at });
                     alarm = alarm.into_iter().chain(own).min_by_key(|alarm| alarm.at);
@@ -120,7 +120,7 @@ impl Limiter {
                 Some(Obstacle::Elsewhere) => ahead += 1,
                 None => {
                     // A smoother may still refuse; the next turn of the loop then stops the waiter.
-                    known.roomy = None;
+                    remembered.roomy = None;
                     if self.charge_smoothers(keys, place.lane, now) {
                         let grant = self.spend(keys, place.lane, now);
                         self.conclude(place.waiter, Ok(grant));
@@ -140,15 +140,17 @@ impl Limiter {
         here: usize,
         keys: KeySet,
         place: &Place,
-        (ahead, known): (u32, &mut Known),
+        (ahead, remembered): (u32, &mut Remembered),
         now: Nanos,
     ) -> Option<Obstacle> {
         let lane = place.lane;
-        let opens = if known.roomy == Some(lane) { Some(now) } else { self.opens(here, lane, ahead, now) };
+        let opens =
+            if remembered.roomy == Some(lane) { Some(now) } else { self.opens(here, lane, ahead, now) };
         if opens.is_none_or(|opens| opens > now) {
             let smoothed = self.keys.get(here).0.smoothed_until(place.lane);
             return Some(match opens {
-                Some(at) if at <= smoothed && precedes_unsmoothed(place.lane) => Obstacle::Smoothed(at),
+                // Trading, which stands behind it, is not smoothed.
+                Some(at) if at <= smoothed && place.lane == Lane::Verification => Obstacle::Smoothed(at),
                 _ => Obstacle::Here(opens),
             });
         }
@@ -159,12 +161,12 @@ impl Limiter {
         let elsewhere = keys
             .iter()
             .filter(|id| *id != here)
-            .find(|id| known.full.contains(&(*id, lane)) || is_full(self, *id))?;
-        if !known.full.contains(&(elsewhere, lane)) {
-            known.full.push((elsewhere, lane));
+            .find(|id| remembered.full.contains(&(*id, lane)) || is_full(self, *id))?;
+        if !remembered.full.contains(&(elsewhere, lane)) {
+            remembered.full.push((elsewhere, lane));
             let all = self.keys.queue(here).map_or(0, |queue| queue.len() as u32);
             let is_roomy = self.opens(here, lane, all, now).is_some_and(|opens| opens <= now);
-            known.roomy = is_roomy.then_some(lane);
+            remembered.roomy = is_roomy.then_some(lane);
         }
         Some(Obstacle::Elsewhere)
     }
@@ -236,95 +238,4 @@ impl Limiter {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use steadfast_call::Lane;
-    use steadfast_spec::{Scope, Zone};
-
-    use crate::{Answer, Ask, Decision, Grant, Limiter, Loss, Nanos, Quota, SECOND, WaiterId, ZoneLimiter};
-
-    /// A limiter and its requests, each with its place among all that were made.
-    struct World {
-        limiter: Limiter,
-        waiting: Vec<WaiterId>,
-        granted: Vec<Grant>,
-    }
-
-    impl World {
-        fn new(scans_plainly: bool) -> Self {
-            let small = Quota::new(Zone::new("small"), Scope::Shared).limit(2, SECOND);
-            let large = Quota::new(Zone::new("large"), Scope::Shared).limit(12, SECOND);
-            let mut limiter = ZoneLimiter::builder().zone(small).zone(large).build_core().unwrap();
-            limiter.scans_plainly = scans_plainly;
-            Self { limiter, waiting: Vec::new(), granted: Vec::new() }
-        }
-
-        /// Does something and returns all that can be seen of it.
-        fn does(&mut self, what: u8, which: usize, lane: Lane, now: Nanos) -> String {
-            let zone = |name| (self.limiter.zone_id(Zone::new(name)).unwrap(), 7);
-            let (small, large) = (zone("small"), zone("large"));
-            let mut seen = Vec::new();
-            match what {
-                0..=4 => {
-                    let both = [small, large];
-                    let zones = [&both[..1], &both[1..], &both[..]][which % 3];
-                    let deadline = which.is_multiple_of(5).then_some(now + 3_000_000_000);
-                    let ask = Ask { zones, lane, deadline, head_of_lane: which.is_multiple_of(7) };
-                    seen.push(self.limiter.acquire(&ask, now));
-                }
-                5 if !self.granted.is_empty() => {
-                    let grant = self.granted.swap_remove(which % self.granted.len());
-                    self.limiter.settle(grant, Answer::Accepted, now);
-                }
-                6 if !self.granted.is_empty() => {
-                    let grant = self.granted.swap_remove(which % self.granted.len());
-                    self.limiter.lose(grant, now, Loss::Reset, now);
-                }
-                7 if !self.granted.is_empty() => {
-                    let grant = self.granted.swap_remove(which % self.granted.len());
-                    let answer = Answer::TooManyRequests { retry_after: None };
-                    self.limiter.settle(grant, answer, now);
-                }
-                8 if !self.waiting.is_empty() => {
-                    let waiter = self.waiting.swap_remove(which % self.waiting.len());
-                    self.limiter.cancel(waiter, now);
-                }
-                _ => seen.extend(self.waiting.iter().filter_map(|waiter| self.limiter.poll(*waiter, now))),
-            }
-            loop {
-                let woken = self.limiter.take_woken();
-                if woken.is_empty() {
-                    break;
-                }
-                seen.extend(woken.iter().filter_map(|waiter| self.limiter.poll(*waiter, now)));
-            }
-            let text = format!("{seen:?} {:?}", self.limiter.snapshot(now).zones);
-            for decision in seen {
-                match decision {
-                    Decision::Granted(grant) => self.granted.push(grant),
-                    Decision::Queued { waiter, .. } if !self.waiting.contains(&waiter) => {
-                        self.waiting.push(waiter)
-                    }
-                    _ => {}
-                }
-            }
-            text
-        }
-    }
-
-    proptest! {
-        /// What is remembered of a queue, or while it is examined, changes no decision.
-        #[test]
-        fn remembered_answers_decide_as_a_plain_scan_does(
-            steps in prop::collection::vec((0_u8..11, 0..1_000_usize, 0..Lane::ALL.len(), 0..400_u64), 1..120),
-        ) {
-            let (mut one, mut other) = (World::new(false), World::new(true));
-            let mut now = 1_000_000_000_000;
-            for (what, which, lane, ms) in steps {
-                now += ms * 1_000_000;
-                let lane = Lane::ALL[lane];
-                prop_assert_eq!(one.does(what, which, lane, now), other.does(what, which, lane, now));
-            }
-        }
-    }
-}
+mod tests;

@@ -2,15 +2,13 @@ use super::Limiter;
 use crate::core::{
     decision::{Answer, Grant, Loss},
     key_state::KeyState,
+    settings::Settings,
     time::{LATEST, Nanos},
     trust::circuit_breaker::Verdict,
 };
 
 /// The ends of granted requests.
 impl Limiter {
-    /// After a connection has ended, the gateway counts its requests within this time or never.
-    pub(super) const AFTER_RESET: Nanos = 1_000_000_000;
-
     /// Records that the head of an answer arrived at `now`.
     ///
     /// # Panics
@@ -56,7 +54,7 @@ impl Limiter {
     pub(crate) fn lose_ended(&mut self, grant: Grant, sent: Nanos, ended: Option<Nanos>, now: Nanos) {
         let now = self.advance(now);
         let counted = match ended {
-            Some(ended) => ended.min(now) + Self::AFTER_RESET,
+            Some(ended) => ended.min(now) + Settings::AFTER_RESET,
             None => now.saturating_add(self.settings.arrives_within).min(LATEST),
         };
         // A request whose patience has already run out is not waited for again, and none longer than the gateway may

@@ -70,8 +70,8 @@ impl Limiter {
         for (place, id) in keys.iter().enumerate() {
             let (state, rules) = self.keys.get_mut(id);
             let is_optimistic = state.is_optimistic(rules, lane, strict, now, &mut self.scratch);
-            if state.is_lenient(rules, lane, strict, now, &mut self.scratch) {
-                grant.make_lenient();
+            if state.passes_unanswered(rules, lane, strict, now, &mut self.scratch) {
+                grant.make_unproving();
             }
             let share = state.grant(rules, lane, is_optimistic, now);
             grant.share_in(place, share);

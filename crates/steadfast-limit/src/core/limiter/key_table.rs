@@ -22,7 +22,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct KeyTable {
     rules: Box<[Rules]>,
-    /// What new keys count as spent: that of this start, and of earlier ones whose windows have not passed.
+    /// The slots that new keys count as spent: those of this start, and of earlier ones whose windows have not passed.
     starts: Vec<Start>,
     /// Keys whose tokens were renewed, which no start concerns.
     renewed: HashSet<(ZoneId, u64), BuildHasherDefault<KeyHasher>>,

@@ -12,9 +12,9 @@ use crate::{
 
 /// State that outlives the process, and how the next one starts.
 impl Limiter {
-    /// Adds what new keys count as spent from now on.
-    pub(crate) fn assume(&mut self, start: Start) {
-        self.keys.assume(start);
+    /// Adds what new keys count as spent, for a limiter that started at `at`.
+    pub(crate) fn assume(&mut self, spent: Assumed, at: Nanos) {
+        self.keys.assume(Start { spent, at, after_process: self.settings.after_process() });
     }
 
     /// Returns what new keys count as spent at `now`, each with the time since that start.
@@ -37,20 +37,21 @@ impl Limiter {
         self.dispatch(KeySet::from(id as u32), now);
     }
 
-    /// Returns the instants from which the spent slots of one key age, in nanoseconds relative to `now` and ascending. Requests on
-    /// their way count as if the gateway counted them at the last possible instant.
+    /// Returns the instants from which the spent slots of one key age, in nanoseconds relative to `now` and ascending.
+    /// Requests on their way count as if the gateway counted them at the last possible instant.
     pub fn export(&mut self, zone: ZoneId, key: u64, now: Nanos) -> Vec<i64> {
         let now = self.advance(now);
         let Some(id) = self.keys.find(zone, key) else { return Vec::new() };
         let (state, rules) = self.keys.get(id);
-        let latest = now + self.settings.gateway_timeout + rules.settle;
+        let latest = now + self.settings.arrives_within + rules.late;
         let on_their_way = (0..state.on_their_way()).map(|_| latest);
         let mut stamps: Vec<_> = state.spent(rules, now).chain(on_their_way).collect();
         stamps.sort_unstable();
         stamps.into_iter().map(|stamp| stamp as i64 - now as i64).collect()
     }
 
-    /// Adds what one key had spent in one zone at `exported`, in the form that [`export`](Self::export) returned.
+    /// Adds what one key had spent in one zone at `exported`, in the form that [`export`](Self::export) returned. The
+    /// process that exported it has ended by `now`.
     ///
     /// # Errors
     ///
@@ -69,9 +70,11 @@ impl Limiter {
     ) -> Result<(), Refusal> {
         let now = self.advance(now);
         let keys = self.keys.open(&[(zone, key)], now)?;
-        let at = |offset: &i64| exported.saturating_add_signed(*offset);
+        let after_process = self.settings.after_process();
         for id in keys.iter() {
             let (state, rules) = self.keys.get_mut(id);
+            let latest = now + after_process + rules.late;
+            let at = |offset: &i64| exported.saturating_add_signed(*offset).min(latest);
             state.restore(rules, stamps.iter().map(at), now);
         }
         self.dispatch(keys, now);

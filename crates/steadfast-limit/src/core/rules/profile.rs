@@ -29,8 +29,9 @@ use std::num::NonZeroU32;
 ///    documented. A request without an answer costs one of that limit. It holds up all others only where the limit is
 ///    one.
 /// 2. Each further one within a minute halves the limit of the shortest window, down to one. Cancels are not spread
-///    and keep the documented limit until their own 429s lower it: getting out comes before a 429. If fewer than four slots are left in a zone
-///    that several lanes share, the highest lane goes first, and polls take every second slot at most.
+///    and keep the documented limit until their own 429s lower it: getting out comes before a 429. If fewer than
+///    four slots are left in a zone that several lanes share, the highest lane goes first, and polls take every second
+///    slot at most.
 /// 3. Every 15 seconds without one raise the limit by one. Then every minute without one takes the zone one step
 ///    back towards its own profile.
 ///
@@ -42,7 +43,7 @@ use std::num::NonZeroU32;
 /// |---|---|---|
 /// | interpolates between windows | 3 at first, 4 in ten minutes | none |
 /// | counts up to 100 ms after its answer ([`Quota::settle`](crate::Quota::settle) is zero) | 3 in a minute | none |
-/// | is a leaky bucket without a burst | what left at once but for the first, then none, or one for each that it counts a window after the send | the same |
+/// | is a leaky bucket without a burst | all but the first of those that left together; later one for each request that it counts more than a window after the send | the same |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Profile {

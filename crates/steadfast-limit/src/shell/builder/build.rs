@@ -2,15 +2,9 @@ use steadfast_call::Lane;
 
 use super::Builder;
 use crate::{
-    core::{
-        limiter::Limiter,
-        rules::Rules,
-        settings::Settings,
-        start::{Assumed, Start},
-        time::nanos,
-    },
+    core::{limiter::Limiter, rules::Rules, settings::Settings, start::Assumed, time::nanos},
     error::InvalidLimiter,
-    persist::{clocks::Clocks, cold_start::ColdStart},
+    persist::{cold_start::ColdStart, journal_clocks::JournalClocks},
     shell::{route_mover::RouteMover, zone_limiter::ZoneLimiter},
 };
 
@@ -26,7 +20,7 @@ impl Builder {
     /// [`InvalidLimiter`] names the first zone, window or lane whose settings cannot be kept, or the journal.
     pub fn build(mut self) -> Result<ZoneLimiter, InvalidLimiter> {
         let observer = self.observer.take();
-        let clocks = Clocks::new(self.wall_clock.clone(), self.boot_clock.clone());
+        let clocks = JournalClocks::new(self.wall_clock.clone(), self.boot_clock.clone());
         let mut cold = std::mem::take(&mut self.cold_start);
         let shared_count = self.shared_count.take();
         if shared_count.is_some() {
@@ -63,8 +57,7 @@ impl Builder {
         if self.most_keys == 0 {
             return Err(InvalidLimiter::ZeroKeys);
         }
-        let gateway_timeout = nanos(self.gateway_timeout).ok_or(InvalidLimiter::TimeoutTooLong)?;
-        let arrives_within = nanos(self.arrives_within).ok_or(InvalidLimiter::TimeoutTooLong)?;
+        let arrives_within = nanos(self.arrives_within).ok_or(InvalidLimiter::ArrivalTooLong)?;
         for (index, quota) in self.quotas.iter().enumerate() {
             if self.quotas[..index].iter().any(|earlier| earlier.zone == quota.zone) {
                 return Err(InvalidLimiter::DuplicateZone(quota.zone));
@@ -82,15 +75,15 @@ impl Builder {
         let pessimistic = self.cold_start == ColdStart::Pessimistic;
         let rules = self.quotas.iter().map(Rules::new).collect::<Result<_, _>>()?;
         let settings = Settings {
-            gateway_timeout,
             arrives_within,
+            ends_with_process: self.ends_with_process,
             queue_bounds: self.queue_bounds,
             most_keys: self.most_keys.min(u32::MAX as usize),
             strict_critical: self.strict_critical,
         };
         let mut core = Limiter::new(rules, settings);
         if pessimistic {
-            core.assume(Start { spent: Assumed::All, at: 0 });
+            core.assume(Assumed::All, 0);
         }
         Ok(core)
     }
@@ -127,7 +120,7 @@ mod tests {
         assert_eq!(error(Builder::new().preset().adjust(zone, |q| q)), E::UnknownZone(zone));
         assert_eq!(error(Builder::new().zone(quota()).max_keys(0)), E::ZeroKeys);
         assert_eq!(error(Builder::new().zone(quota()).queue_bound(Lane::Bulk, 0)), E::ZeroQueue(Lane::Bulk));
-        assert_eq!(error(Builder::new().zone(quota()).gateway_timeout(Duration::MAX)), E::TimeoutTooLong);
+        assert_eq!(error(Builder::new().zone(quota()).arrives_within(Duration::MAX)), E::ArrivalTooLong);
         let many = (0..65).fold(Builder::new(), |builder, _| builder.zone(quota()));
         assert_eq!(error(many), E::TooManyZones { most: 64 });
         assert_eq!(error(Builder::new().zone(quota().clear_limits())), E::NoWindows(zone));

@@ -7,7 +7,7 @@ use steadfast_call::{BootClock, WallClock};
 
 /// The clocks that tell how long ago an earlier process wrote its record.
 #[derive(Clone)]
-pub(crate) struct Clocks {
+pub(crate) struct JournalClocks {
     pub(crate) wall: WallClock,
     pub(crate) boot: BootClock,
     /// Identifies the boot of the machine, if the system offers that.
@@ -23,7 +23,7 @@ pub(crate) struct Written {
     pub(crate) boot: Option<(u64, u64)>,
 }
 
-impl Clocks {
+impl JournalClocks {
     /// By how much the wall clock may have jumped forward unnoticed between two boots.
     const WALL_ERROR: Duration = Duration::from_secs(1);
 
@@ -53,9 +53,9 @@ impl Clocks {
     }
 }
 
-impl fmt::Debug for Clocks {
+impl fmt::Debug for JournalClocks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Clocks").field("boot_id", &self.boot_id).finish_non_exhaustive()
+        f.debug_struct("JournalClocks").field("boot_id", &self.boot_id).finish_non_exhaustive()
     }
 }
 
@@ -83,8 +83,8 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     /// Makes clocks that stand at the given seconds.
-    fn clocks(wall: u64, boot: Option<u64>, boot_id: Option<u64>) -> Clocks {
-        Clocks {
+    fn clocks(wall: u64, boot: Option<u64>, boot_id: Option<u64>) -> JournalClocks {
+        JournalClocks {
             wall: WallClock::new(move || UNIX_EPOCH + Duration::from_secs(wall)),
             boot: BootClock::new(move || boot.map(Duration::from_secs)),
             boot_id,

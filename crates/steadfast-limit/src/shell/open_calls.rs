@@ -16,13 +16,13 @@ use crate::shell::wakers::replace;
 /// Without this, a call that was sent and is no longer polled would hold its slots for good: its answer has arrived
 /// and remains unread.
 #[derive(Default)]
-pub(super) struct Owners {
-    all: Slab<Owner>,
+pub(super) struct OpenCalls {
+    all: Slab<OpenCall>,
     /// When to check them next.
     next: Nanos,
 }
 
-struct Owner {
+struct OpenCall {
     holds: Holds,
     /// When the request left, if it did.
     sent: Option<Nanos>,
@@ -35,18 +35,21 @@ struct Owner {
 
 enum Holds {
     Grant(Grant),
-    /// The zones and lane to charge if it comes back.
-    Nothing(Vec<(ZoneId, u64)>, Lane),
+    /// Its slots were given away. If it comes back, it is counted again in these zones and this lane.
+    GivenAway {
+        zones: Vec<(ZoneId, u64)>,
+        lane: Lane,
+    },
 }
 
-impl Owners {
+impl OpenCalls {
     /// A call not polled for this long is asked. One that does not answer for as long again counts as absent.
     const ASKED_AFTER: Nanos = 500_000_000;
 
     /// Registers a polled call and its grant.
     pub(super) fn insert(&mut self, grant: Grant, sent: Option<Nanos>, waker: &Waker, now: Nanos) -> usize {
         let holds = Holds::Grant(grant);
-        self.all.insert(Owner { holds, sent, waker: waker.clone(), seen: now, asked: 0 })
+        self.all.insert(OpenCall { holds, sent, waker: waker.clone(), seen: now, asked: 0 })
     }
 
     /// Records that the call is polled again. False if it had not left and its slots have been given away. Returns
@@ -55,20 +58,20 @@ impl Owners {
     /// A call that had left goes on, and counts once more for what it may still send.
     pub(super) fn seen(
         &mut self,
-        owner: usize,
+        call: usize,
         sent: Option<Nanos>,
         waker: &Waker,
         core: &mut Limiter,
         now: Nanos,
     ) -> (bool, Option<Waker>) {
-        let Some(known) = self.all.get_mut(owner) else { return (false, None) };
+        let Some(known) = self.all.get_mut(call) else { return (false, None) };
         (known.seen, known.sent) = (now, sent);
         let replaced = replace(&mut known.waker, waker);
-        if let Holds::Nothing(zones, lane) = &known.holds {
+        if let Holds::GivenAway { zones, lane } = &known.holds {
             if sent.is_none() {
                 return (false, replaced);
             }
-            if let Some(grant) = core.charge(zones, *lane, now) {
+            if let Some(grant) = core.count_again(zones, *lane, now) {
                 known.holds = Holds::Grant(grant);
             }
         }
@@ -76,11 +79,11 @@ impl Owners {
     }
 
     /// Removes a call that has ended. Returns the grant that it still held, and its waker, to drop without the lock.
-    pub(super) fn remove(&mut self, owner: usize) -> Option<(Option<Grant>, Waker)> {
-        let Owner { holds, waker, .. } = self.all.try_remove(owner)?;
+    pub(super) fn remove(&mut self, call: usize) -> Option<(Option<Grant>, Waker)> {
+        let OpenCall { holds, waker, .. } = self.all.try_remove(call)?;
         match holds {
             Holds::Grant(grant) => Some((Some(grant), waker)),
-            Holds::Nothing(..) => Some((None, waker)),
+            Holds::GivenAway { .. } => Some((None, waker)),
         }
     }
 
@@ -92,30 +95,30 @@ impl Owners {
         }
         let mut woken = Vec::new();
         self.next = now + Self::ASKED_AFTER;
-        for (_, owner) in &mut self.all {
-            let Holds::Grant(grant) = &owner.holds else { continue };
-            if owner.asked <= owner.seen {
-                let due = owner.seen + Self::ASKED_AFTER;
+        for (_, open) in &mut self.all {
+            let Holds::Grant(grant) = &open.holds else { continue };
+            if open.asked <= open.seen {
+                let due = open.seen + Self::ASKED_AFTER;
                 if due <= now {
-                    owner.asked = now;
+                    open.asked = now;
                     // A task that neglects its calls may neglect its waits as well.
                     core.call_all(grant.keys(), now);
-                    woken.push(owner.waker.clone());
+                    woken.push(open.waker.clone());
                 } else {
                     self.next = self.next.min(due);
                 }
                 continue;
             }
-            let due = owner.asked + Self::ASKED_AFTER;
+            let due = open.asked + Self::ASKED_AFTER;
             if due > now {
                 self.next = self.next.min(due);
                 continue;
             }
             // ## On its way => presumed answered by now, or never left
             core.dismiss(grant.keys(), now.saturating_sub(1));
-            let nothing = Holds::Nothing(core.zones_of(grant), grant.lane());
-            if let Holds::Grant(grant) = std::mem::replace(&mut owner.holds, nothing) {
-                match owner.sent {
+            let given_away = Holds::GivenAway { zones: core.zones_of(grant), lane: grant.lane() };
+            if let Holds::Grant(grant) = std::mem::replace(&mut open.holds, given_away) {
+                match open.sent {
                     Some(sent) => core.presume_counted(grant, sent, now),
                     None => core.refund(grant, now),
                 }
