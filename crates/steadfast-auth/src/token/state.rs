@@ -1,13 +1,16 @@
+mod held;
+mod now;
 mod refusal;
 mod sharing;
 mod suspicions;
+mod view;
 
 use std::{collections::VecDeque, time::Duration};
 
-pub(crate) use self::{refusal::AfterRefusal, sharing::Adopted};
+pub(crate) use self::{now::Now, refusal::AfterRefusal, sharing::Adopted};
 
-use self::suspicions::Suspicions;
-use super::{Renewal, TokenPhase};
+use self::{held::Held, suspicions::Suspicions};
+use super::Renewal;
 use crate::{
     error::AuthErrorKind,
     login::{BETWEEN_LOGINS, LoginMode, LoginPolicy, Refusal},
@@ -20,30 +23,6 @@ pub(crate) const MANY_SESSIONS: usize = 7;
 /// How often a request without a usable token looks for a stored one.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(5);
 const DAY_MS: i64 = 86_400_000;
-
-/// The instant of an event: monotonic time since some start, and the service's wall clock in milliseconds.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Now {
-    pub(crate) elapsed: Duration,
-    pub(crate) wall: i64,
-    /// The clock that tokens age by, in milliseconds since some start. It is never set and runs on in a suspended
-    /// machine. It is the wall clock on machines without such a clock.
-    pub(crate) aging: i64,
-}
-
-impl Now {
-    /// Returns the monotonic instant of a time of the service's wall clock; a future time counts as now.
-    pub(crate) fn elapsed_at(self, ms: i64) -> Duration {
-        let ago = u64::try_from(self.wall.saturating_sub(ms)).unwrap_or_default();
-        self.elapsed.saturating_sub(Duration::from_millis(ago))
-    }
-
-    /// Returns the time of the service's wall clock at a monotonic instant.
-    pub(crate) fn wall_at(self, elapsed: Duration) -> i64 {
-        let ago = self.elapsed.saturating_sub(elapsed).as_millis();
-        self.wall.saturating_sub(i64::try_from(ago).unwrap_or(i64::MAX))
-    }
-}
 
 /// The state of an account's tokens: which one is held, whether it may be used, and when a login starts.
 ///
@@ -67,28 +46,6 @@ pub(crate) struct TokenState {
     breaker: Option<Breaker>,
     asked_for: u64,
     sessions: VecDeque<i64>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Held {
-    generation: u64,
-    issued: i64,
-    // `None`: only the service knows.
-    expires: Option<i64>,
-    // How far the service's wall clock was ahead of the aging clock when the token came.
-    ahead: i64,
-    worked: bool,
-    // Another process fetched it moments before, and the service has not yet accepted it from this process.
-    fresh: bool,
-    // When the service first refused it, before accepting it at all or before accepting it from this process.
-    refused: Option<Duration>,
-    // When the service first refused it after it had worked, if it has not accepted it since.
-    denied: Option<Duration>,
-    // The store has been told of that.
-    denial_told: bool,
-    doubted: bool,
-    // A person has been told that it is refused.
-    called: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -322,11 +279,6 @@ impl TokenState {
         self.sessions.push_back(wall);
     }
 
-    /// Returns how many sessions this process has opened, or may have opened, within a day.
-    pub(crate) fn sessions(&self) -> usize {
-        self.sessions.len()
-    }
-
     fn has_many_sessions(&self) -> bool {
         self.sessions.len() >= MANY_SESSIONS
     }
@@ -338,85 +290,6 @@ impl TokenState {
         if self.breaker.take().is_some() {
             self.held = None;
         }
-    }
-
-    /// Returns the generation of the withdrawn token, with which nothing may be sent.
-    pub(crate) fn withdrawn(&self) -> Option<u64> {
-        self.held.filter(|h| h.doubted).map(|h| h.generation)
-    }
-
-    /// True if the service has accepted the held token.
-    pub(crate) fn has_worked(&self) -> bool {
-        self.held.is_some_and(|held| held.worked)
-    }
-
-    /// True if a token is held.
-    pub(crate) fn holds(&self) -> bool {
-        self.held.is_some()
-    }
-
-    /// Returns until when, by the aging clock, requests need not ask: the token is good and no renewal is due.
-    pub(crate) fn carefree_until(&self) -> i64 {
-        match self.held {
-            Some(held) if !held.doubted && held.denied.is_none() && self.breaker.is_none() => {
-                held.expires.map_or(i64::MAX, |e| {
-                    self.renewal.advisory_at(held.issued, e, held.generation).saturating_sub(held.ahead)
-                })
-            }
-            _ => i64::MIN,
-        }
-    }
-
-    /// When the held token was issued, by the service's clock.
-    pub(crate) fn issued(&self) -> Option<i64> {
-        self.held.map(|h| h.issued)
-    }
-
-    /// When the held token ends, by the service's clock.
-    pub(crate) fn expires(&self) -> Option<i64> {
-        self.held.and_then(|h| h.expires)
-    }
-
-    /// Returns how long the held token lives on; zero if there is none.
-    pub(crate) fn left(&self, now: Now) -> Duration {
-        let left = self.held.and_then(|h| Some(h.expires?.saturating_sub(h.wall(now))));
-        left.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis).unwrap_or_default()
-    }
-
-    /// Returns the phase for display.
-    pub(crate) fn phase(&self, now: Now) -> TokenPhase {
-        let usable = self.held.filter(|h| !h.doubted && !h.is_over(now));
-        match (usable, self.held) {
-            (Some(_), _) if self.breaker.is_some() || self.is_dead(now) => TokenPhase::Suspect,
-            (Some(held), _) if self.is_mandatory(held, now) => TokenPhase::Mandatory,
-            (Some(held), _) if self.is_advisory(held, now) => TokenPhase::Advisory,
-            (Some(_), _) => TokenPhase::Valid,
-            (None, _) if self.policy.is_latched() => TokenPhase::Latched,
-            (None, Some(held)) if !held.is_over(now) => TokenPhase::Suspect,
-            (None, _) if self.mode == Some(LoginMode::Attended) && !self.flying => TokenPhase::NeedsHuman,
-            (None, Some(_)) => TokenPhase::Expired,
-            (None, None) => TokenPhase::None,
-        }
-    }
-
-    /// True if a request that needs a token fails now: the service refuses it, or there is none and no login may start.
-    pub(crate) fn is_unusable(&self, now: Now) -> bool {
-        match self.held.filter(|h| !h.doubted && !h.is_over(now)) {
-            _ if self.flying || self.mode.is_none() => false,
-            Some(_) => self.breaker.is_some() || self.is_dead(now),
-            None => self.may_start(now).is_err(),
-        }
-    }
-
-    /// Returns when the next login starts by itself, if requests fail until then; `None` if none will.
-    pub(crate) fn next_login(&self, now: Now) -> Option<Duration> {
-        let is_held_back = self.is_unusable(now) && self.breaker.is_none();
-        if !is_held_back || self.mode != Some(LoginMode::Unattended) || self.policy.is_latched() {
-            return None;
-        }
-        let allowed = self.policy.may_be_asked(now.elapsed).err().and_then(|refusal| refusal.ready);
-        let rested = self.suspicions.next(self.has_many_sessions()).filter(|_| self.is_dead(now));
-        allowed.max(rested).max(Some(now.elapsed))
     }
 
     /// Returns true if the store has to be told that the service refuses the held token, once for each denial.
@@ -514,17 +387,6 @@ impl TokenState {
     fn is_too_old(&self, held: Held, now: Now) -> bool {
         let by_wall = Held { ahead: now.wall.saturating_sub(now.aging), ..held };
         self.is_mandatory(held, now) || self.is_mandatory(by_wall, now)
-    }
-}
-
-impl Held {
-    fn is_over(&self, now: Now) -> bool {
-        self.expires.is_some_and(|e| self.wall(now) >= e)
-    }
-
-    /// Returns the service's wall clock, carried on from when the token came. Setting the clock does not age the token.
-    fn wall(&self, now: Now) -> i64 {
-        now.aging.saturating_add(self.ahead)
     }
 }
 

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::login::LoginFailure;
+use crate::{login::LoginFailure, token::TokenPhase};
 
 const HOUR: i64 = 3_600_000;
 const DAY: Duration = Duration::from_secs(86_400);
