@@ -1,4 +1,4 @@
-//! What does a permit cost?
+//! Question: what does a permit cost?
 //!
 //! Measured in time; `instructions`, `allocations` and `memory` cover the rest. A row that names no clock is given
 //! the instant. Our cost includes the lock. The cost of a whole layer is a row of `overhead`.

@@ -1,4 +1,4 @@
-//! What does a dead token cost each of 1,000 callers that meet it at once?
+//! Question: what does a dead token cost each of 1,000 callers that meet it at once?
 //!
 //! The first send of each caller is answered with 401. One login serves all, and each sends once more. Header and
 //! renewal stand over a service that answers at once: half of the count is the first sends, half the second ones.

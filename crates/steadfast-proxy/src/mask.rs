@@ -21,7 +21,7 @@ use steadfast::auth::{Token, TokenSource};
 /// A shorter text occurs everywhere by chance, and a masked price is worse.
 const SHORTEST: usize = 6;
 
-/// What is escaped in a query.
+/// The characters that are escaped in a query.
 const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The texts that no answer may show, replaced by as many asterisks, so that lengths stay right.

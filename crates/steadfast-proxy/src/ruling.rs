@@ -1,4 +1,4 @@
-//! What an operator says became of an order that nothing else resolves.
+//! An operator's word on an order that nothing else resolves.
 
 use http::{Response, StatusCode};
 use steadfast::{

@@ -1,6 +1,6 @@
 use crate::error::Unfit;
 
-/// What a server's `INFO` says of it. Managed stores forbid `CONFIG`.
+/// The facts of a server's `INFO`. Managed stores forbid `CONFIG`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Info<'a>(pub(crate) &'a str);
 

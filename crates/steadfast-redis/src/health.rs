@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::{error::StoreError, fitness::Info, store::Store};
 
-/// What a store says of itself; see [`Shared::health`](crate::Shared::health).
+/// A store's report of itself; see [`Shared::health`](crate::Shared::health).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Health {
@@ -16,7 +16,7 @@ pub struct Health {
     pub version: String,
     /// How long a call takes at least, there and back.
     pub round_trip: Duration,
-    /// What its clock shows.
+    /// The time of its clock.
     pub time: SystemTime,
     /// How far that differs from this machine's wall clock, in either direction. It matters to no limit.
     pub clock_differs: Duration,

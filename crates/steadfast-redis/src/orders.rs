@@ -1,4 +1,4 @@
-//! Who places the orders of an account, and their journal.
+//! The owner of an account's orders, and their journal.
 
 pub(crate) mod book;
 pub(crate) mod error;

@@ -23,7 +23,7 @@ const LEFT_TO_ALL: u32 = 5;
 /// How far a lent slot's stamp is beyond those of requests on their way.
 const BESIDE_LENT: Micros = 1_000_000;
 
-/// What clocks may differ by, besides their rate: the rounding of timers, and that of stamps.
+/// The difference of clocks besides their rate: the rounding of timers, and that of stamps.
 const ROUNDING: Micros = 2_000;
 
 /// The limits of one zone, as all processes of an account ask the store to keep them.

@@ -112,7 +112,7 @@ impl Shared {
     /// there if the zone counts by these: such a zone is one for all accounts.
     #[must_use]
     pub fn zone(&self, gateway: &str, rule: Rule) -> SharedZone {
-        // What is counted together lies on one server of a cluster.
+        // Keys that are counted together lie on one server of a cluster.
         let counted = match rule.scope() {
             Scope::AuthToken => self.inner.account.as_str(),
             Scope::ApiKey => "key",

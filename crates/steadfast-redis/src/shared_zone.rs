@@ -207,7 +207,7 @@ pub struct SharedPermit {
     end: End,
 }
 
-/// What dropping a permit tells the store.
+/// The message of a dropped permit to the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Refund,

@@ -78,7 +78,7 @@ pub struct Ask<'a> {
     pub(crate) first_use: bool,
 }
 
-/// What becomes of it.
+/// The fate of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// The request may be sent.
@@ -220,7 +220,7 @@ impl SharedWindows {
         stamps.extend(std::iter::repeat_n(now, ahead));
         let lent = self.lent(now);
         let windows = self.rule.windows().iter().map(|window| {
-            // What is lent fills slots of its own, as far as the limit has them.
+            // Lent slots are slots of their own, as far as the limit has them.
             let most = (window.most(lane, is_full) as usize + lent).min(window.limit() as usize);
             let interpolates = self.rule.interpolates();
             Filled { stamps: &stamps, most, period: window.period, interpolates }.opens(now)

@@ -34,7 +34,7 @@ struct Facts {
     ready_at: Option<Instant>,
     /// True if executing the request twice does no harm.
     safe: bool,
-    /// What is in doubt, if it is no order: the endpoint of a cancel or a change.
+    /// The request in doubt, if it is no order: the endpoint of a cancel or a change.
     in_doubt: Option<Endpoint>,
     /// The address of the service, if it could not be reached.
     authority: Option<String>,

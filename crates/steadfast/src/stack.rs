@@ -149,7 +149,8 @@ impl Stack {
         self
     }
 
-    /// Sets the tracker, which holds what is known of orders; default a new one with [`Settings::default`](steadfast_dedup::Settings::default).
+    /// Sets the tracker, which holds what is known of orders; default a new one with
+    /// [`Settings::default`](steadfast_dedup::Settings::default).
     pub fn tracker(mut self, tracker: OrderTracker) -> Self {
         self.settings.tracker = tracker;
         self

@@ -64,7 +64,7 @@ pub(super) enum Pace {
     Alone,
 }
 
-/// What is run, and where.
+/// The place and the extent of a run.
 #[derive(Debug)]
 pub(super) struct Site<'a> {
     pub(super) extent: Extent,

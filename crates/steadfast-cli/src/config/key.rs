@@ -1,6 +1,6 @@
 //! The keys of a config file: the names of options, in tables named after their verbs.
 
-/// What a key's value is.
+/// The kind of a key's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Text,
@@ -66,7 +66,7 @@ const OPTIONS: [(&str, &str, Kind); 21] = [
     ("replay", "refusal-lag", Kind::Number),
 ];
 
-/// What `STEADFAST_` variables hold, by the names of the keys. The first two are no secrets.
+/// The values of `STEADFAST_` variables, by the names of the keys. The first two are no secrets.
 pub(crate) const SECRETS: [&str; 8] = [
     "client-id",
     "redirect-uri",

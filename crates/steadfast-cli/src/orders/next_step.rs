@@ -1,4 +1,4 @@
-//! What a person can do about an order in doubt.
+//! A person's next step for an order in doubt.
 
 use std::{
     collections::BTreeMap,

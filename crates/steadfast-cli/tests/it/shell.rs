@@ -1,4 +1,4 @@
-//! What a shell, a person with a manual and a script need: completions, manual pages, and a wait for a server.
+//! The needs of a shell, a person with a manual and a script: completions, manual pages, and a wait for a server.
 
 use std::fs;
 

@@ -12,7 +12,7 @@ use crate::{
     load::{FACTS, LEAKS, SECONDS, TELLS},
 };
 
-/// What the client's process held, and its report of the same second.
+/// The holdings of the client's process, and its report of the same second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     pub(crate) holds: Holds,

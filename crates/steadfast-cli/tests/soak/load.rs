@@ -12,7 +12,7 @@ use std::{
 use http_body_util::BodyExt;
 use serde_json::Value;
 use steadfast::{
-    Access, Client, Operation, OrderRequest, Paths, TotpCredentials, auth::Token, dedup::Settings,
+    Access, Client, Operation, OrderRequest, Paths, TotpCredentials, auth::Token, dedup::Settings, spec::Form,
 };
 use tokio::{
     runtime::Handle,
@@ -166,17 +166,10 @@ impl Load {
 
 /// Returns orders that differ in their quantity.
 fn order(number: u64) -> OrderRequest {
-    let qty = (number + 1).to_string();
-    let fields = [
-        ("symId", "EQT_INFY_EQ_NSE"),
-        ("qty", qty.as_str()),
-        ("side", "buy"),
-        ("type", "limit"),
-        ("limitPrice", "1500.05"),
-        ("product", "intraday"),
-        ("validity", "day"),
-    ];
-    OrderRequest::from_fields(fields).unwrap()
+    const REST: &str =
+        "symId=EQT_INFY_EQ_NSE&side=buy&type=limit&limitPrice=1500.05&product=intraday&validity=day";
+    let form = Form::parse(format!("{REST}&qty={}", number + 1).as_bytes()).unwrap();
+    OrderRequest::from_fields(form.iter()).unwrap()
 }
 
 /// Returns ticks that never catch up, so that no burst of this load follows a storm.

@@ -1,4 +1,4 @@
-//! What the sidecar answers by itself: the login of programs that insist on one, and the description of its paths.
+//! The sidecar's own answers: the login of programs that insist on one, and the description of its paths.
 
 use roas::{
     v3_1::spec::Spec,

@@ -11,7 +11,7 @@ pub enum OrdersError {
     /// The store has no journal of the account's orders, or may lack some of it: it is new, was emptied, or was restarted
     /// while no process owned the orders.
     ///
-    /// What it lacks would be sent again under its name. So compare the service's order list with what was placed today,
+    /// An order that it lacks would be sent again under its name. So compare the service's order list with what was placed today,
     /// and only then [accept](crate::Shared::accept_orders) the journal as it is, by this mark.
     MayLackEntries {
         /// Host and port of the store.

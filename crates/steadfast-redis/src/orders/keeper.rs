@@ -31,7 +31,7 @@ pub(crate) struct Keeper {
     pub(crate) renews_at: Instant,
 }
 
-/// What it is asked to do.
+/// A request to the keeper.
 pub(crate) enum Job {
     Append(Entry),
     /// With an entry of its own, or as a barrier behind all others.
@@ -46,7 +46,7 @@ pub(crate) enum Begun {
     Others,
 }
 
-/// What is done where another process owns the orders.
+/// The reaction where another process owns the orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Policy {
     /// Say so, once its lease is seen to be alive.

@@ -21,7 +21,7 @@ pub struct Lease {
     pub name: String,
 }
 
-/// What the store says to a process that wants the orders.
+/// The store's answer to a process that wants the orders.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[doc(hidden)]
 pub enum Taken {
@@ -50,7 +50,7 @@ pub struct Renewal {
     pub still_owns: bool,
 }
 
-/// What the store says to an owner.
+/// The store's answer to an owner.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[doc(hidden)]
 pub enum Told {
@@ -62,7 +62,7 @@ pub enum Told {
     Lost,
 }
 
-/// What the store keeps about the owner of an account's orders and their journal, as a plain value. The scripts beside it
+/// The store's record of the owner of an account's orders and of their journal, as a plain value. The scripts beside it
 /// decide the same, which a test shows on a real server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[doc(hidden)]

@@ -86,7 +86,7 @@ struct Process {
 struct World {
     now: Micros,
     ledger: Ledger,
-    /// What a restart that loses the last write goes back to, while that is not saved yet.
+    /// The state that a restart goes back to if it loses the last write, while that is not saved yet.
     before: Option<Ledger>,
     run: usize,
     flushed: bool,

@@ -12,7 +12,7 @@ pub(crate) const RENEWS_EVERY: Micros = 2_000_000;
 /// How often another process looks at it.
 pub(crate) const LOOKS_EVERY: Micros = 500_000;
 
-/// What one process knows of who owns an account's orders: readings of its own clock and the store's words in, decisions
+/// One process's knowledge of the owner of an account's orders: readings of its own clock and the store's words in, decisions
 /// out.
 ///
 /// No clock but the process's own counts, and that one counts the sleep of the machine. So a store whose clock is set ends no

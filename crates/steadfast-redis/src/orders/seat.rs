@@ -8,7 +8,7 @@ use crate::{
     store::Store,
 };
 
-/// What this process knows of the owner, shared by those who ask and the thread that keeps the lease.
+/// This process's knowledge of the owner, shared by those who ask and the thread that keeps the lease.
 #[derive(Debug)]
 pub(crate) struct Seat {
     ownership: Mutex<Ownership>,

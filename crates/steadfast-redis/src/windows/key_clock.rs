@@ -9,11 +9,11 @@ use crate::rule::Micros;
 pub(super) struct KeyClock {
     /// The latest instant at which it has decided.
     last: Option<Micros>,
-    /// What it is ahead of the store's time.
+    /// Its lead over the store's time.
     offset: Micros,
 }
 
-/// What a key's clock shows to one caller.
+/// The time of a key's clock for one caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// The store's time without its steps. The caller learns from it how far the clock may come next time.

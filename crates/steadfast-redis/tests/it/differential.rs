@@ -34,7 +34,7 @@ struct Pair {
     counts: Counts,
 }
 
-/// What a history has seen, so that no test is about nothing.
+/// The cases that a history has seen, so that no test is about nothing.
 #[derive(Debug, Default)]
 struct Counts {
     granted: u32,

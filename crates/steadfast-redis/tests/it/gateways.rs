@@ -17,7 +17,7 @@ const PROCESSES: u64 = 4;
 /// How long a call to the store takes, and its reply, at most.
 const LAG: Micros = 1_000;
 
-/// What happens to a request, by its number.
+/// The fate of a request, by its number.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Happening {
     /// The store decides about it.

@@ -3,7 +3,9 @@
 use std::{collections::HashMap, env, fs, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
 
 use redis::cmd;
-use steadfast::{Access, Client, ErrorKind, InvalidClient, OrderChange, OrderRequest, Paths, ext::IntentId};
+use steadfast::{
+    Access, Client, ErrorKind, InvalidClient, OrderChange, OrderRequest, Paths, ext::IntentId, spec::Form,
+};
 use steadfast_dedup::Reason;
 use steadfast_limit::Account;
 use steadfast_redis::{Orders, OrdersError, Shared};
@@ -116,17 +118,10 @@ fn client(base: &str, key: &str, token: &str, shared: Shared, orders: Orders) ->
 
 /// The order of that name. Each has a quantity of its own.
 fn order(name: usize) -> OrderRequest {
-    let qty = (name + 1).to_string();
-    let fields = [
-        ("symId", "EQT_INFY_EQ_NSE"),
-        ("qty", &*qty),
-        ("side", "buy"),
-        ("type", "limit"),
-        ("limitPrice", "1500.05"),
-        ("product", "intraday"),
-        ("validity", "day"),
-    ];
-    OrderRequest::from_fields(fields).unwrap()
+    const REST: &str =
+        "symId=EQT_INFY_EQ_NSE&side=buy&type=limit&limitPrice=1500.05&product=intraday&validity=day";
+    let form = Form::parse(format!("{REST}&qty={}", name + 1).as_bytes()).unwrap();
+    OrderRequest::from_fields(form.iter()).unwrap()
 }
 
 fn name(name: usize) -> IntentId {

@@ -9,7 +9,7 @@ use super::{Algorithm, Window};
 pub(super) struct TokenBucket {
     limit: u128,
     period: u128,
-    /// What was missing from the full bucket at `last`; more than the bucket holds if requests beyond the
+    /// The part that was missing from the full bucket at `last`; more than the bucket holds if requests beyond the
     /// limit were counted.
     missing: u128,
     last: u64,

@@ -42,7 +42,7 @@ macro_rules! faults {
                 }
             }
 
-            /// What the fault does, in one sentence.
+            /// The fault in one sentence.
             #[must_use]
             pub fn summary(self) -> &'static str {
                 let lines: &[&str] = match self {

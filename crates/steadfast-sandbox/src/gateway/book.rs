@@ -16,7 +16,7 @@ pub(crate) struct OrderBook {
     orders: Vec<BookedOrder>,
     by_id: BTreeMap<String, usize>,
     ids: OrderIds,
-    /// What each user's last order through the gateway was sent with.
+    /// The fields that each user's last order through the gateway was sent with.
     remarks: BTreeMap<UserIndex, String>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct BookedOrder {
     course: Course,
     /// The text that it was sent with; changes leave it alone.
     remarks: Option<String>,
-    /// What it shows where remarks are copied from one order to another.
+    /// The remarks that it shows where they are copied from one order to another.
     copied: Option<String>,
 }
 

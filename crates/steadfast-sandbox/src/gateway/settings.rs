@@ -7,7 +7,7 @@ use crate::{
     gateway::spec_reading::SpecReading,
 };
 
-/// What happens to a user's eleventh login session; §8 says only that there are at most ten.
+/// The fate of a user's eleventh login session; §8 says only that there are at most ten.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EleventhSession {

@@ -13,7 +13,7 @@ pub(crate) struct Shared {
     pub(crate) front: Front,
 }
 
-/// What stands around the gateway, and changes none of its answers.
+/// The things around the gateway, which change none of its answers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Front {
     /// Takes a line for each request.

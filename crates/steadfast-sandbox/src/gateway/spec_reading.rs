@@ -1,4 +1,4 @@
-//! What the specification leaves open, with one axis for each question. The simulator draws a point in this space per
+//! The open questions of the specification, with one axis for each question. The simulator draws a point in this space per
 //! seed.
 
 mod choice;
@@ -102,7 +102,7 @@ choices! {
         /// As a text with a decimal: `"10.0"`.
         Decimal = "decimal",
     }
-    /// What an order's identifier looks like.
+    /// The form of an order's identifier.
     OrderIds {
         /// Digits.
         #[default] Digits = "digits",
@@ -118,7 +118,7 @@ choices! {
         /// All of the user's.
         User = "user",
     }
-    /// What a login does to the user's older tokens.
+    /// The effect of a login on the user's older tokens.
     OldToken {
         /// They live on.
         #[default] Lives = "lives",
@@ -172,7 +172,7 @@ choices! {
         /// They are not.
         Dropped = "dropped",
     }
-    /// What records of the list show of the `remarks` that an order was sent with: the specification has no such field.
+    /// The part of an order's `remarks` that records of the list show: the specification has no such field.
     Remarks {
         /// Nothing.
         #[default] Absent = "none",

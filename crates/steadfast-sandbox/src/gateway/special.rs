@@ -1,4 +1,4 @@
-//! What a published client of a service with the same paths calls beside the specification: special kinds of orders,
+//! Calls of a published client of a service with the same paths, beside the specification: special kinds of orders,
 //! exits, conversions, and some reads. Answers that are not known are the sandbox's own.
 
 use serde_json::{Map, Value, json};

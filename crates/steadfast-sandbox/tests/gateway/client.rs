@@ -21,7 +21,7 @@ pub(crate) struct Call {
     cache_control: Option<String>,
 }
 
-/// What the client saw.
+/// The client's view of one answer.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
     Response {

@@ -1,4 +1,4 @@
-//! What stands beside the service's paths: the sandbox's own pages, its log, and what it lets web pages do.
+//! The paths beside the service's: the sandbox's own pages, its log, and what it lets web pages do.
 
 use std::sync::{Arc, Mutex};
 

@@ -181,7 +181,7 @@ pub enum CallFailure {
     NoAnswer {
         /// The kind of the error, by [`error_type`].
         kind: &'static str,
-        /// What the error proves.
+        /// The outcome that the error proves.
         outcome: Outcome,
     },
 }

@@ -1,4 +1,4 @@
-//! What a 429 stops, for how long, and what goes on meanwhile.
+//! The pause after a 429: what it stops, for how long, and what goes on meanwhile.
 
 use std::time::Duration;
 

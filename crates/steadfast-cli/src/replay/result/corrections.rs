@@ -1,4 +1,4 @@
-//! What changes a row's result after it was reported.
+//! Changes of a row's result after it was reported.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

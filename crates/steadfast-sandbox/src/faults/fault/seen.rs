@@ -1,6 +1,6 @@
 use super::Fault;
 
-/// What an HTTP/1 client on hyper sees of a transport fault.
+/// The view that an HTTP/1 client on hyper has of a transport fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Seen {

@@ -3,7 +3,7 @@ use steadfast_sandbox::Fault;
 
 use crate::world::{MARKET, ORDERS, SCRIP_MASTER, World};
 
-/// What the client sees of the answer.
+/// The client's view of the answer.
 #[derive(Clone, Copy)]
 enum Seen {
     Nothing,

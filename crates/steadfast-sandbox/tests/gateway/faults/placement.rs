@@ -5,7 +5,7 @@ use tokio::time::Instant;
 
 use crate::world::{MARKET, World};
 
-/// What the client sees.
+/// The client's view.
 #[derive(Clone, Copy)]
 enum Wire {
     Error(u16, &'static str),

@@ -1,4 +1,4 @@
-//! What a real HTTP client sees of the bytes, over a pipe in memory; the in-process service must return the same.
+//! The bytes as a real HTTP client sees them, over a pipe in memory; the in-process service must return the same.
 
 use std::{
     io,

@@ -1,4 +1,4 @@
-//! What hyper reports and what it does not, and what that proves about an order (§1 of the outcome table).
+//! Hyper's reports, those that it does not make, and what they prove about an order (§1 of the outcome table).
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
