@@ -55,6 +55,11 @@ type LineRule = (&'static str, fn(&File, &str) -> bool);
 
 const LINE_RULES: &[LineRule] = &[
     ("no path of a machine, no registry host", |_, line| MACHINE.iter().any(|text| line.contains(text))),
+    // The formatter leaves comments alone. A row of a table is as long as it is.
+    ("no comment of more than 130 columns", |file, line| {
+        let text = line.trim_start();
+        file.is_rust() && text.starts_with("//") && !text.contains("| ") && line.chars().count() > 130
+    }),
     ("no ignored test", |file, line| {
         let is_attribute = file.is_rust() && line.trim_start().starts_with("#[");
         is_attribute && words(line).any(|word| word == "ignore")
@@ -148,6 +153,10 @@ mod tests {
     fn lines_that_break_a_rule_are_found() {
         assert!(MACHINE.iter().all(|text| broken("path of a machine", "README.md", text)));
         assert!(!broken("path of a machine", "README.md", "ls network/ framework/"));
+        let comment = |length: usize| format!("    //! {}", "ä".repeat(length - 8));
+        assert!(
+            broken("130 columns", "a.rs", &comment(131)) && !broken("130 columns", "a.rs", &comment(130))
+        );
         for (attribute, is_broken) in
             [("#[ignore = \"slow\"]", true), ("#[cfg_attr(windows, ignore)]", true), ("#[test]", false)]
         {

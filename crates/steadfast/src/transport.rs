@@ -50,7 +50,8 @@ const MAX_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 /// How connections to the service are made.
 ///
 /// HTTP/1.1 over rustls, with the public certificate authorities that Mozilla trusts. Redirects are never followed.
-/// HTTP/2 is not offered, because the guarantees for orders do not hold there: see [`HyperTransport`](crate::HyperTransport#http2).
+/// HTTP/2 is not offered, because the guarantees for orders do not hold there: see
+/// [`HyperTransport`](crate::HyperTransport#http2).
 ///
 /// A [`Client`](crate::Client) sends over [`to`](Self::to) its base address. Below a [`Stack`](crate::Stack) of your own
 /// it is `stack.service(transport.to(&base)?)`.

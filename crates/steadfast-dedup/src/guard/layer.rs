@@ -6,7 +6,8 @@ use crate::{guard::send_guard::SendGuard, tracker::order_tracker::OrderTracker};
 ///
 /// The inner half of [`DedupLayer`](crate::DedupLayer), made from the same [`OrderTracker`].
 ///
-/// 1. An attempt is opened before the request goes down, and closed with the [`Outcome`](steadfast_call::Outcome) that comes back up.
+/// 1. An attempt is opened before the request goes down, and closed with the [`Outcome`](steadfast_call::Outcome) that
+///    comes back up.
 /// 2. The first poll of the body is the send. It decides whether the order is still wanted and in time; if not, the
 ///    body fails and no byte leaves.
 /// 3. An error before that poll proves that nothing was sent, whatever the transport reports.

@@ -17,8 +17,8 @@ use crate::{place::service::Dedup, tracker::order_tracker::OrderTracker};
 /// 5. Neither: the original answer or error comes back, with [`Unresolved`](crate::Unresolved) and
 ///    [`DoNotRetry`](steadfast_call::ext::DoNotRetry).
 ///
-/// Calls whose requests carry the same [`IntentId`](steadfast_call::ext::IntentId) count as one: a later call gets the outcome of the
-/// first. It is sent as a new order if the first one certainly placed nothing.
+/// Calls whose requests carry the same [`IntentId`](steadfast_call::ext::IntentId) count as one: a later call gets the
+/// outcome of the first. It is sent as a new order if the first one certainly placed nothing.
 ///
 /// # Example
 ///

@@ -21,8 +21,9 @@ type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
 /// A connection that can be closed at once without owning it.
 ///
-/// hyper owns it and reads and writes; the [transport](crate::HyperTransport) closes its descriptor when a send is given up. It stands
-/// outside of TLS, so that nothing is written at its end: neither pending TLS data nor a `close_notify`.
+/// hyper owns it and reads and writes; the [transport](crate::HyperTransport) closes its descriptor when a send is
+/// given up. It stands outside of TLS, so that nothing is written at its end: neither pending TLS data nor a
+/// `close_notify`.
 #[derive(Debug)]
 pub struct Line<S = Stream> {
     shared: Arc<Shared<S>>,

@@ -41,8 +41,8 @@ use super::{
 ///
 /// # Order
 ///
-/// Innermost. [`new`](Self::new) switches `reqwest`'s own redirects and repeats off: a request repeated below the stack would have no
-/// permit, and an order could be placed twice.
+/// Innermost. [`new`](Self::new) switches `reqwest`'s own redirects and repeats off: a request repeated below the stack
+/// would have no permit, and an order could be placed twice.
 ///
 /// # Clone
 ///

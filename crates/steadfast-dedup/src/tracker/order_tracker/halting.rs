@@ -19,7 +19,8 @@ impl OrderTracker {
     ///    resume.
     /// 3. Everything else goes on: cancels, reads, logins, and the search for orders in doubt. One that is found
     ///    absent is not sent again; it ends as [`Reason::NotObserved`](crate::Reason::NotObserved).
-    /// 4. A call with the [name](steadfast_call::ext::IntentId) of an order that may have left joins it, and is told what became of it.
+    /// 4. A call with the [name](steadfast_call::ext::IntentId) of an order that may have left joins it, and is told
+    ///    what became of it.
     ///
     /// A change (`Endpoint::ModifyOrder`) is withheld like an order: it can make an order larger, or marketable. To
     /// get out of a position, cancel the open orders, or resume.
