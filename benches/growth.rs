@@ -1,19 +1,21 @@
 //! Question: what does a call cost when thousands of others wait?
 //!
-//! Each row is a call of the limiter beside a number of waiters, or an order beside a number of others in doubt. The
-//! bench fails if a row costs more with the most of them than it may. It compares times of one run, each the least of
-//! many.
+//! Each row is a call of the limiter beside a number of waiters, an order beside a number of others in doubt, or a part
+//! of a list of so many rows. The bench fails if a row costs more with the most of them than it may. It compares times of
+//! one run, each the least of many. It also fails if the orders of a day take more memory than they may.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
+mod day;
 mod windows;
 
-use std::{hint::black_box, num::NonZeroU32, time::Duration};
+use std::{alloc::System, hint::black_box, num::NonZeroU32, time::Duration};
 
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body::Body;
 use http_body_util::{BodyExt, Full};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use steadfast::{
     BoxError, Stack,
     auth::{ApiKey, TokenSource},
@@ -31,6 +33,9 @@ use tokio::{
 use tower::{ServiceExt, service_fn};
 
 use crate::windows::{FOUR_HUNDRED, TEN, ask};
+
+#[global_allocator]
+static COUNTED: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// How many others there are.
 const OTHERS: [u32; 4] = [30, 300, 3_000, 10_000];
@@ -104,10 +109,32 @@ fn main() -> Result<(), BoxError> {
     if samples > 1 && grown > 1.5 {
         failed.push(format!("an order: ×{grown:.1}, and ×1.5 is allowed"));
     }
+    println!("{:44} {:?} rows of one instrument, µs", "", LISTED);
+    let mut least = [f64::MAX; LISTED.len()];
+    for (least, rows) in least.iter_mut().zip(LISTED) {
+        for _ in 0..samples.min(5) {
+            *least = least.min(day::longest_step(rows)?);
+        }
+    }
+    let grown = least[LISTED.len() - 1] / least[0];
+    println!("{:44} {least:10.2?} ×{grown:.1}", "a list's longest hold of the account's lock");
+    if samples > 1 && grown > MOST_LISTED {
+        failed.push(format!("a list: ×{grown:.1}, and ×{MOST_LISTED} is allowed"));
+    }
+    let taken = day::memory(COUNTED)?;
+    println!("{:44} {taken:10.2} MB", "10,000 orders of a day");
+    if taken > MOST_MB {
+        failed.push(format!("10,000 orders take {taken:.1} MB, and {MOST_MB} are allowed"));
+    }
     if failed.is_empty() { Ok(()) } else { Err(failed.join("; ").into()) }
 }
 
 const IN_DOUBT: [u32; 3] = [5, 50, 500];
+const LISTED: [u32; 3] = [1_000, 3_000, 10_000];
+/// How many times longer one part of a list may take if the list is ten times as long.
+const MOST_LISTED: f64 = 4.0;
+/// How much memory ten thousand orders may take.
+const MOST_MB: f64 = 15.0;
 
 /// Returns the service's zones, with windows so wide that nothing waits.
 fn unbounded() -> Result<ZoneLimiter, BoxError> {
