@@ -131,7 +131,7 @@ impl SendStamp {
 pub struct IntentId(Arc<str>);
 
 impl IntentId {
-    /// Names an intent; an empty name counts as none.
+    /// Names an intent; an empty name counts as none. An order whose name is longer than 1,024 bytes is not sent.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self(name.into())

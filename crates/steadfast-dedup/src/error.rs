@@ -55,6 +55,8 @@ pub enum OrderWithheld {
     MalformedForm(MalformedForm),
     /// It breaks a rule, so it could not be recognised in the list.
     InvalidOrder(InvalidOrder),
+    /// Its intent id is longer than 1,024 bytes. The journal could not hold it.
+    NameTooLong,
     /// Its intent id already stands for another order.
     IntentMismatch,
     /// An earlier call with its intent id is still in doubt, or ended so.
@@ -141,6 +143,7 @@ impl fmt::Display for OrderWithheld {
             Self::UnreadableBody => "order body cannot be read",
             Self::MalformedForm(_) => "order body is not a form",
             Self::InvalidOrder(_) => "order breaks a rule",
+            Self::NameTooLong => "intent id is longer than 1,024 bytes",
             Self::IntentMismatch => "intent id stands for another order",
             Self::IntentInDoubt => "intent id stands for an order in doubt",
             Self::IntentRejected => "order of the same intent id was rejected",

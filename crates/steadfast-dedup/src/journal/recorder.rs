@@ -15,8 +15,8 @@ use crate::{
     },
 };
 
-/// Identifiers in one entry, so that no entry grows with the list.
-const IDS: usize = 1_000;
+/// Identifiers in one entry, so that no entry grows with the list, nor beyond what the journal reads again.
+const IDS: usize = 500;
 
 /// Writes the events of one account to the journal.
 #[derive(Clone, Debug)]
@@ -168,4 +168,18 @@ pub(crate) fn session_of(salt: &[u8], headers: &HeaderMap) -> Session {
     hash.update(token.as_bytes());
     let hash = hash.finalize().into_bytes();
     hash.first_chunk().map_or_else(Session::default, |hash| Session::hashed(u64::from_le_bytes(*hash)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::frame::MAX_PAYLOAD, *};
+
+    #[test]
+    fn the_longest_identifiers_fit_into_an_entry() {
+        let order_ids = vec!["\u{1}".repeat(256); IDS];
+        let record =
+            Record::Seen { session: Session::default(), day: TradingDay(0), order_ids, complete: true };
+        let entry = Entry { account: ext::Account::default(), record };
+        assert!(entry.encode().len() <= MAX_PAYLOAD);
+    }
 }

@@ -65,6 +65,9 @@ where
             // An empty name would join the orders of all callers that forgot to set one.
             let named = |name: &&ext::IntentId| !name.as_str().is_empty();
             let name = Call::of(self.request.extensions()).intent().filter(named).cloned();
+            if name.as_ref().is_some_and(|name| name.as_str().len() > LONGEST_NAME) {
+                return Err(Failure::refused(OrderWithheld::NameTooLong).into());
+            }
             if name.is_none() {
                 account.orphaned_twin(&order).await.map_err(Failure::refused)?;
             }
@@ -105,6 +108,9 @@ where
         }
     }
 }
+
+/// Bytes. With it and the longest form a record of the journal stays below what can be read again.
+const LONGEST_NAME: usize = 1_024;
 
 /// A call that has opened an intent, until it returns or is dropped.
 struct OpenCall<'a> {

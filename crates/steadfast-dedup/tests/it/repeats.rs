@@ -216,3 +216,15 @@ async fn o05_a_refused_name_is_not_sent_again_if_a_callers_list_showed_its_order
     let unresolved = Told::Unresolved("near_match", vec!["o2".into()], 0);
     assert_eq!((told, rig.gateway.posts()), (unresolved, 2));
 }
+
+/// Regression: an order left under a name that the journal wrote and could not read again, so that the next process knew nothing
+/// of it.
+#[tokio::test(start_paused = true)]
+async fn an_order_whose_name_the_journal_could_not_hold_is_not_sent() {
+    let rig = Rig::new();
+    let told = rig.send(named(&rig, &"n".repeat(1_025), ORDER)).await;
+    assert!(matches!(&told, Told::NotSent(why) if why.contains("longer than 1,024 bytes")), "{told:?}");
+    assert_eq!(rig.gateway.posts(), 0);
+    assert_eq!(rig.send(named(&rig, &"n".repeat(1_024), ORDER)).await, Told::Placed("o1".into()));
+    rig.audit();
+}
