@@ -192,7 +192,10 @@ impl OrderProtocol {
             // Its caller was told that it is unresolved. Now it is resolved, and the order has its owner.
             (None, ..) => {
                 self.listed.claim(&fresh.order_id, number);
-                self.tally.visibility_lag.observe(lag);
+                // A rejected order was never in doubt, so how late it is listed is not known.
+                if !refused {
+                    self.tally.visibility_lag.observe(lag);
+                }
                 let status = None;
                 intent.finish(Finding::Recovered { order_id: fresh.order_id.clone(), status });
                 out.push(Effect::Report(appeared(order_id)));

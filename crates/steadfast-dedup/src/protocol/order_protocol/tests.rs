@@ -485,6 +485,19 @@ fn how_late_an_order_is_found_is_counted_from_when_it_could_appear() {
     assert_eq!(books.protocol.tally.visibility_lag, lags);
 }
 
+/// Regression: it counted as listed at once, and the lists as faster than they are.
+#[test]
+fn how_late_a_rejected_order_is_listed_is_not_counted() {
+    let mut books = Books::new();
+    books.send(0, order("5"));
+    books.answer(0, 0, Outcome::Rejected, Answer::Status(400));
+    books.step(Event::Concluded(IntentNo(0)));
+    books.now += Duration::from_secs(20);
+    let told = books.list(&[("o1", "")]);
+    assert!(format!("{told:?}").contains("RefusedButPlaced"), "{told:?}");
+    assert_eq!(books.protocol.tally.visibility_lag.count(), 0);
+}
+
 #[test]
 fn only_sends_without_an_answer_are_in_flight() {
     let mut books = Books::new();
