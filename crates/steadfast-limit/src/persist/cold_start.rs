@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum ColdStart {
     /// Decides by the origin of each token, because the zones that matter are counted per token: see
-    /// [`ZoneLimiter::begin`](crate::ZoneLimiter::begin). Until the origin is given, windows are empty.
+    /// [`ZoneLimiter::token_is`](crate::ZoneLimiter::token_is). Until the origin is given, windows are empty.
     #[default]
     Auto,
     /// Nothing: the token is new, or has been unused for a minute.
@@ -45,7 +45,7 @@ pub enum ColdStart {
     Journal(PathBuf),
 }
 
-/// The origin of a token, for [`ZoneLimiter::begin`](crate::ZoneLimiter::begin).
+/// The origin of a token, for [`ZoneLimiter::token_is`](crate::ZoneLimiter::token_is).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TokenOrigin {
