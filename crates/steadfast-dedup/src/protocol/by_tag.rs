@@ -189,6 +189,8 @@ impl OrderProtocol {
         exact.sort_by_key(|fresh| (fresh.first_seen, &fresh.order_id));
         match (exact.first(), others.as_slice()) {
             (None, []) => ByTag::Nothing,
+            // Tags have moved from one order to the next: its own order may be the other one.
+            (Some(_), []) if self.shows_misplaced_tag(intent) => ByTag::Copied,
             (Some(first), []) => ByTag::Its(first.order_id.clone()),
             (None, [only]) if !self.tags.proves(tag, only) || !self.may_be_changed_to(intent, only) => {
                 ByTag::Nothing
@@ -228,6 +230,17 @@ impl OrderProtocol {
             intent.could_own(fresh.first_seen)
                 && self.carries_anothers_tag(intent, fresh)
                 && self.tags.owner(&fresh.record).is_some()
+        })
+    }
+
+    /// True if a listed order is exactly the intent's but for its tag, and that is of an order which asked for something
+    /// else.
+    fn shows_misplaced_tag(&self, intent: &Intent) -> bool {
+        self.listed.unowned.strict(intent.key(), intent.order()).any(|fresh| {
+            let owner = self.tags.owner(&fresh.record).and_then(|number| self.intents.get(&number));
+            intent.could_own(fresh.first_seen)
+                && self.carries_anothers_tag(intent, fresh)
+                && owner.is_some_and(|owner| !matcher::strict(&fresh.record, owner.order()))
         })
     }
 

@@ -389,6 +389,23 @@ async fn a_copy_of_another_orders_tag_bars_an_absence() {
     assert_eq!(rig.gateway.posts(), 2);
 }
 
+/// Regression: the first order was told under the second one's identifier, and the second one as not observed.
+#[tokio::test(start_paused = true)]
+async fn tags_that_move_from_one_order_to_the_next_tell_nothing() {
+    let rig = shared();
+    acknowledged(&rig, "first", |_| {}).await;
+    rig.gateway.will([gw504().placed().answered_after(s(1)), gw504().placed().answered_after(s(1))]);
+    let calls = [rig.start("a", ORDER), rig.start("b", ORDER)];
+    sleep(Duration::from_millis(500)).await;
+    let [first, second] = ["o1", "o2"].map(|id| remark(&rig, id));
+    rig.gateway.set("o2", "remarks", json!(first));
+    rig.gateway.set("o3", "remarks", json!(second));
+    let [a, b] = calls.map(|call| async move { call.await.unwrap() });
+    let told = (a.await, b.await);
+    assert_eq!(told, (near(&["o3", "o2"]), near(&["o2", "o3"])));
+    assert_eq!(rig.gateway.posts(), 3);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_callers_own_remark_is_sent_as_it_is() {
     let rig = shared();
