@@ -6,7 +6,7 @@ use steadfast_call::Outcome;
 use steadfast_dedup::{Event, IntentNo, OrderEvent, Step};
 
 use super::{
-    history::{History, name_of},
+    history::{Attempt, History, name_of},
     run::Run,
 };
 
@@ -151,8 +151,14 @@ pub(crate) fn i20_every_order_ends_once_and_in_time(run: &Run) -> Result<(), Str
             // An intent that only waits for others of its key may take as long as one of them needs to settle, plus a
             // read under way, which takes at most 30 s.
             let settles = run.settings.gateway_bound().saturating_add(run.settings.lateness_bound());
+            // One that was refused bars it too, until a list confirms that.
             let others = history.cohort(intent).filter(|other| other.no.intent != intent);
-            let waits = others.filter_map(|other| other.lost()).any(|(at, _)| at < end);
+            let refused = |other: &Attempt| match &other.closed {
+                Some((at, Outcome::NotExecuted, _)) => Some(*at),
+                _ => None,
+            };
+            let barred = others.filter_map(|other| other.lost().map(|(at, _)| at).or_else(|| refused(other)));
+            let waits = barred.min().is_some_and(|first| first < end);
             let longest = run.budget.saturating_add(if waits { settles } else { Duration::ZERO });
             if took > longest.saturating_add(Duration::from_secs(31)) {
                 return Err(format!("{intent:?} took {took:?} to end"));
