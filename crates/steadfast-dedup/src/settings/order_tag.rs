@@ -129,10 +129,6 @@ mod tests {
         let tag = OrderTag::field("remarks");
         assert!(tag.draw(&order(""), |_| true).is_some() && tag.draw(&order(" "), |_| true).is_some());
         assert_eq!(tag.draw(&order("mine"), |_| true), None);
-        // The same field in two spellings, of which one is blank.
-        let own = order(" ").form().with("remarks", "mine");
-        let own = OrderRequest::from_fields(own.iter()).unwrap();
-        assert_eq!(tag.draw(&own, |_| true), None);
         assert_eq!(
             OrderTag::field("qty").draw(&order(""), |_| true),
             None,
