@@ -127,7 +127,7 @@ impl Client {
     }
 
     /// Places an order under a name of the caller's. Calls with the same name place at most one order between them,
-    /// within a trading day and among its last 100,000 orders.
+    /// within a trading day and among its last 100,000 orders. An empty name is none: such calls place one order each.
     ///
     /// # Errors
     ///
@@ -330,7 +330,8 @@ impl Client {
     /// Returns the client's own layers and connections as a tower service, for requests that a program makes by itself.
     ///
     /// It shares everything with the client: limits, tokens, and what is known of orders. A request needs its whole
-    /// address, and no `Authorization`. Unlike the client's own calls, an answer of any status is no error.
+    /// address, and no `Authorization`. Unlike the client's own calls, an answer of any status is no error. Its error is a
+    /// [`BoxError`](crate::BoxError), as that of tower's layers.
     ///
     /// # Example
     ///

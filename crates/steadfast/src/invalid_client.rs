@@ -3,7 +3,7 @@ use std::{error::Error as StdError, fmt};
 use http::HeaderName;
 use steadfast_dedup::journal::JournalError;
 use steadfast_limit::InvalidLimiter;
-use steadfast_spec::{InvalidBaseUrl, InvalidOperation};
+use steadfast_spec::{Endpoint, InvalidBaseUrl, InvalidOperation};
 
 use crate::{error::chain_of, transport::TlsUnavailable};
 
@@ -21,6 +21,9 @@ pub enum InvalidClient {
     BaseUrl(InvalidBaseUrl),
     /// The path set for an endpoint that the specification leaves open is not a valid path.
     Path(InvalidOperation),
+    /// The given routes do not know the path that is set for this endpoint: its requests would wait, and be repeated, as those of
+    /// an unknown path. Begin with [`Routes::new`](steadfast_call::Routes::new) of the same paths.
+    Unrouted(Endpoint),
     /// TLS connections cannot be made.
     Tls(TlsUnavailable),
     /// The journal cannot be used.
@@ -41,6 +44,9 @@ impl fmt::Display for InvalidClient {
             Self::OwnHeader(name) => write!(f, "header {name} is not for the caller to set"),
             Self::BaseUrl(error) => error.fmt(f),
             Self::Path(error) => error.fmt(f),
+            Self::Unrouted(endpoint) => {
+                write!(f, "routes lack the path of {}: begin with `Routes::new(&paths)`", endpoint.as_str())
+            }
             Self::Tls(error) => f.write_str(&chain_of(error)),
             Self::Journal(error) => f.write_str(&chain_of(error)),
             Self::Limits(error) => error.fmt(f),
@@ -67,6 +73,7 @@ impl StdError for InvalidClient {
             | Self::OwnHeader(_)
             | Self::BaseUrl(_)
             | Self::Path(_)
+            | Self::Unrouted(_)
             | Self::Limits(_)
             | Self::SharedLimiter
             | Self::SharedOrders => None,

@@ -7,7 +7,7 @@ use steadfast_call::{BoxError, Routes};
 use steadfast_dedup::{OrderTracker, Settings, journal::FileJournal};
 use steadfast_limit::{Account, ApiKeyName, ZoneLimiter};
 use steadfast_retry::{AttemptTimeoutLayer, RetryPolicy};
-use steadfast_spec::{BaseUrl, Paths};
+use steadfast_spec::{BaseUrl, Endpoint, Paths};
 use tower::{Service, ServiceExt, util::BoxCloneSyncService};
 
 use super::{Address, Body, BrokenBody, Client};
@@ -107,7 +107,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets which endpoint falls under which zones; by default as specified, with the given paths.
+    /// Sets which endpoint falls under which zones; by default as specified, with the given paths. They have to know these paths,
+    /// too: begin with [`Routes::new`] of the same ones.
     pub fn routes(mut self, routes: Routes) -> Self {
         self.routes = Some(routes);
         self
@@ -287,7 +288,11 @@ impl ClientBuilder {
         }
         self.paths.check().map_err(InvalidClient::Path)?;
         let mut layers = self.layers;
-        layers.routes = self.routes.unwrap_or_else(|| Routes::new(&self.paths));
+        let own = Routes::new(&self.paths);
+        layers.routes = match self.routes {
+            Some(routes) => routed(&own, routes)?,
+            None => own,
+        };
         #[cfg(feature = "redis")]
         let (given, orders) = match self.shared_orders {
             Some(orders)
@@ -381,4 +386,13 @@ impl ClientBuilder {
             tokens,
         })
     }
+}
+
+/// Returns the routes if they know every path of `own`, the routes of a client's own paths.
+fn routed(own: &Routes, routes: Routes) -> Result<Routes, InvalidClient> {
+    let lacks = |endpoint: &Endpoint| {
+        let mut paths = own.of_endpoint(*endpoint);
+        paths.any(|(method, path, _)| routes.find(method, path).is_none())
+    };
+    Endpoint::all().find(lacks).map_or(Ok(routes), |endpoint| Err(InvalidClient::Unrouted(endpoint)))
 }

@@ -3,12 +3,13 @@
 use std::error::Error as _;
 
 use futures_util::StreamExt;
-use http::{HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue, Method};
 use http_body_util::BodyExt;
 use steadfast::{
     Access, Cancellation, Client, ClientBuilder, Error, ErrorKind, InvalidClient, MissedEvents, Operation,
     OrderChange, OrderRequest, Paths, Placed, Record, Records, Stack, Transport,
     auth::TokenSource,
+    call::{Route, Routes},
     dedup::{OrderEvent, OrderTracker},
     limit::ZoneLimiter,
     retry::{AttemptTrail, RetryPolicy},
@@ -27,6 +28,21 @@ fn a_path_that_cannot_be_one_is_refused_when_the_client_is_built() {
     let error = builder().paths(paths).build().unwrap_err();
     assert!(matches!(error, InvalidClient::Path(InvalidOperation::BadPath(Endpoint::Funds))), "{error:?}");
     assert_eq!(error.to_string(), "path of funds is not of the form /a/b, percent-encoded");
+}
+
+/// Regression: a cancel on such a path waited behind polls for 8.7 s, because its lane was that of an unknown path.
+#[test]
+fn routes_that_lack_a_path_of_the_client_are_refused_when_it_is_built() {
+    let mut paths = Paths::public();
+    paths.cancel_order = Some("/api/oms/own-cancel".to_owned());
+    for routes in [Routes::default(), Routes::new(&Paths::public())] {
+        let error = builder().paths(paths.clone()).routes(routes).build().unwrap_err();
+        assert!(error.to_string().contains("path of cancel-order"), "{error}");
+    }
+    assert!(builder().paths(paths.clone()).routes(Routes::new(&paths)).build().is_ok());
+    let route = Route::new(Endpoint::CancelOrder);
+    let routes = Routes::new(&Paths::public()).with(Method::DELETE, "/api/oms/own-cancel", route);
+    assert!(builder().paths(paths).routes(routes).build().is_ok());
 }
 
 #[test]
