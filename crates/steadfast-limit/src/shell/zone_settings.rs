@@ -35,7 +35,8 @@ pub struct WindowSettings {
     /// How many slots each lane may fill, in the order of [`Lane::ALL`].
     pub ceilings: [u32; LANES],
     /// How many requests it lets through per period in the long run, if they are answered at once. An answer after `r`
-    /// makes the period longer by `r`.
+    /// makes the period longer by `r`. It is one at least: a limit of one lets a request through in every second period where the
+    /// phase of the gateway's window matters.
     pub sustained: u32,
 }
 
