@@ -6,7 +6,7 @@ use std::{
 
 use http::{Request, Response, header::AUTHORIZATION};
 use steadfast_call::{
-    BoxError, Call, Failure, Routes,
+    BoxError, Call, Failure, Lane, Routes,
     ext::{Place, TokenGeneration},
 };
 use steadfast_spec::AuthKind;
@@ -15,7 +15,7 @@ use tower_service::Service;
 use super::{CallersHeader, future::ResponseFuture, layer::Rules};
 use crate::{
     destination::{self, RefusedHeader},
-    token::TokenSource,
+    token::{Token, TokenSource},
 };
 
 /// Puts the current token on every request; made by [`AuthHeaderLayer`](crate::AuthHeaderLayer).
@@ -43,7 +43,8 @@ impl Shared {
     fn attach<B>(&self, request: &mut Request<B>) -> Result<Option<TokenGeneration>, RefusedHeader> {
         let own = request.headers().contains_key(AUTHORIZATION);
         let call = Call::of(request.extensions());
-        let kind = Routes::or_shown(call.route(), request.method(), request.uri()).auth;
+        let route = Routes::or_shown(call.route(), request.method(), request.uri());
+        let (kind, is_cancel) = (route.auth, route.lane == Lane::Critical);
         let kept = self.rules.callers == CallersHeader::Respect || call.has_own_authorization();
         if own && kept {
             self.check_destination(request)?;
@@ -62,8 +63,9 @@ impl Shared {
             AuthKind::Full => {
                 self.check_destination(request)?;
                 let token = self.source.peek();
-                let token =
-                    token.as_ref().filter(|token| !token.is_withdrawn()).ok_or(RefusedHeader::NoToken)?;
+                // A cancel tries a token that is in doubt: its 401 costs nothing, and a login may take long.
+                let usable = |token: &&Arc<Token>| is_cancel || !token.is_withdrawn();
+                let token = token.as_ref().filter(usable).ok_or(RefusedHeader::NoToken)?;
                 request.headers_mut().insert(AUTHORIZATION, token.header());
                 Call::of_mut(request.extensions_mut()).set_generation(token.generation());
                 Ok(Some(token.generation()))

@@ -59,6 +59,8 @@ struct Call<S, B, ResBody> {
     source: TokenSource,
     request: Held<B>,
     needs_token: bool,
+    // True for a cancel: it waits for no login while there is a token that it can try.
+    tries_held: bool,
     // False for requests that may have been executed in spite of the 401 and appear in no list.
     replays: bool,
     limit: Option<Instant>,
@@ -73,6 +75,13 @@ struct Call<S, B, ResBody> {
     overtaken: u8,
 }
 
+/// The facts about a request that decide how it is treated.
+pub(super) struct Asked {
+    pub(super) needs_token: bool,
+    pub(super) tries_held: bool,
+    pub(super) replays: bool,
+}
+
 /// How often a token may be withdrawn while the request waits for its permit before the caller gets the error.
 const MOST_OVERTAKEN: u8 = 3;
 /// Once with the token of another login, once more when that is known everywhere, and once with a token that came
@@ -83,13 +92,13 @@ impl<S, B, ResBody> ResponseFuture<S, B, ResBody>
 where
     S: Service<Request<B>, Response = Response<ResBody>>,
 {
-    /// `needs_token`: the request waits for a token, until `limit` at most. `replays`: it may be sent again after a
-    /// 401.
+    /// `needs_token`: the request waits for a token, until `limit` at most. `tries_held`: it leaves with one that is in doubt
+    /// before it waits. `replays`: it may be sent again after a 401.
     pub(super) fn new(
         inner: S,
         source: TokenSource,
         request: Request<B>,
-        (needs_token, replays): (bool, bool),
+        Asked { needs_token, tries_held, replays }: Asked,
         limit: Option<Instant>,
     ) -> Self {
         let state = if needs_token { State::Admitting } else { State::Readying };
@@ -98,6 +107,7 @@ where
             source,
             request: Held::Whole(request),
             needs_token,
+            tries_held,
             replays,
             limit,
             refused: None,
@@ -122,9 +132,13 @@ where
         let call = this.call;
         loop {
             let next = match this.state.as_mut().project() {
-                StateProj::Admitting => match call.admitted(call.source.admit()) {
-                    Ok(next) => next,
-                    Err(output) => return Poll::Ready(output),
+                StateProj::Admitting => match call.source.admit() {
+                    // The login that it would wait for goes on.
+                    _ if call.may_try_held() => State::Readying,
+                    admitted => match call.admitted(admitted) {
+                        Ok(next) => next,
+                        Err(output) => return Poll::Ready(output),
+                    },
                 },
                 StateProj::Waiting { ended, limit } => {
                     // Poll the login first: a token that is there in time is used.
@@ -195,6 +209,11 @@ type Output<ResBody> = Result<Response<ResBody>, BoxError>;
 impl<S, B, ResBody> Call<S, B, ResBody> {
     fn wait_for<F>(&self, ended: oneshot::Receiver<Ended>) -> State<F> {
         State::Waiting { ended, limit: self.limit.map(sleep_until) }
+    }
+
+    /// True before the first send of a cancel, if there is a token that it can try.
+    fn may_try_held(&self) -> bool {
+        self.tries_held && self.refused.is_none() && self.overtaken == 0 && self.source.has_unexpired()
     }
 
     /// ## Admitting => (Readying | Waiting | Resting | refused)

@@ -1,12 +1,12 @@
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
-use steadfast_call::{BoxError, Call, Routes, ext::Place};
+use steadfast_call::{BoxError, Call, Lane, Routes, ext::Place};
 use steadfast_spec::AuthKind;
 use tokio::time::Instant;
 use tower_service::Service;
 
-use super::future::ResponseFuture;
+use super::future::{Asked, ResponseFuture};
 use crate::token::TokenSource;
 
 /// Keeps a usable token under every request; made by [`RefreshLayer`](crate::RefreshLayer).
@@ -42,9 +42,13 @@ where
         let call = Call::of(request.extensions());
         let route = Routes::or_shown(call.route(), request.method(), request.uri());
         let needs_token = !call.has_own_authorization() && route.auth == AuthKind::Full;
-        let replays = !route.is_unverifiable();
+        let asked = Asked {
+            needs_token,
+            tries_held: needs_token && route.lane == Lane::Critical,
+            replays: !route.is_unverifiable(),
+        };
         let limit = if needs_token { limit(call) } else { None };
-        ResponseFuture::new(self.inner.clone(), self.source.clone(), request, (needs_token, replays), limit)
+        ResponseFuture::new(self.inner.clone(), self.source.clone(), request, asked, limit)
     }
 }
 

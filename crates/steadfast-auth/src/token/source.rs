@@ -216,6 +216,11 @@ impl TokenSource {
         self.shared.admit()
     }
 
+    /// True if there is a token whose time is not over, in doubt or not.
+    pub(crate) fn has_unexpired(&self) -> bool {
+        self.shared.has_unexpired()
+    }
+
     /// Decides about a request whose login has ended.
     pub(crate) fn after_wait(&self, ended: Ended) -> Admitted {
         match ended {

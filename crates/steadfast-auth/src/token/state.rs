@@ -138,6 +138,11 @@ impl TokenState {
         self.breaker.is_none() && self.held.is_some_and(|h| !h.doubted && !h.is_over(now))
     }
 
+    /// Returns true if there is a token whose time is not over, in doubt or not.
+    pub(crate) fn has_unexpired(&self, now: Now) -> bool {
+        self.held.is_some_and(|held| !held.is_over(now))
+    }
+
     /// The service accepted token `generation`.
     pub(crate) fn accepted(&mut self, generation: u64) {
         if let Some(held) = self.held.as_mut().filter(|h| h.generation == generation) {

@@ -6,12 +6,15 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use http::StatusCode;
+use http_body_util::Full;
 use steadfast_auth::{
     AuthErrorKind, AuthHeaderLayer, Cause, RefreshLayer, RefusedHeader, Renewal, TokenPhase, TokenSource,
     Unrenewed,
 };
-use steadfast_call::{Call, Failure, Outcome, ext::DoNotRetry};
+use steadfast_call::{Call, Failure, Outcome, Route, ext::DoNotRetry};
+use steadfast_spec::Endpoint;
 use tokio::{task::JoinSet, time::Instant};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
@@ -103,6 +106,46 @@ async fn a_refused_token_is_withdrawn_until_its_renewal_is_there() {
     assert_eq!(first.await.unwrap().unwrap().status(), 200);
     assert_eq!(second.await.unwrap().unwrap().status(), 200);
     assert_eq!(bench.api.tokens(), ["one", "one", "two", "two"]);
+}
+
+fn cancel() -> http::Request<Full<Bytes>> {
+    let mut request = orders();
+    *request.method_mut() = http::Method::DELETE;
+    let route = Arc::new(Route::new(Endpoint::CancelOrder));
+    Call::of_mut(request.extensions_mut()).set_route(route);
+    request
+}
+
+/// Regression: after one stray 401 cancels waited for the login, up to 90 s, although the service accepted the token.
+#[tokio::test(start_paused = true)]
+async fn a_cancel_tries_the_token_in_doubt_and_waits_for_no_login() {
+    for last in [Answer::Hang, Answer::Status(500), Answer::Status(401)] {
+        let bench = Bench::with_working_token("one", [last]).await;
+        bench.api.accept([]);
+        let read = bench.spawn_get();
+        tokio::time::sleep(secs(1)).await;
+        bench.api.accept(["one"]);
+        let (start, logins) = (Instant::now(), bench.logins.count());
+        for _ in 0..3 {
+            assert_eq!(bench.stack().oneshot(cancel()).await.unwrap().status(), 200);
+        }
+        assert_eq!((start.elapsed(), bench.logins.count()), (secs(0), logins));
+        read.abort();
+    }
+}
+
+/// It costs one more 401 if the token is over, and then the cancel waits like any other request.
+#[tokio::test(start_paused = true)]
+async fn a_cancel_whose_token_is_over_gets_the_next_one() {
+    let bench = Bench::with_working_token("one", [Answer::Token("two")]).await;
+    bench.api.accept(["two"]);
+    let _slow = bench.logins.clone().taking(secs(10));
+    let read = bench.spawn_get();
+    tokio::time::sleep(secs(1)).await;
+    assert_eq!(bench.stack().oneshot(cancel()).await.unwrap().status(), 200);
+    assert_eq!(read.await.unwrap().unwrap().status(), 200);
+    assert_eq!(bench.api.tokens(), ["one", "one", "one", "two", "two"]);
+    assert_eq!(bench.logins.count(), 2);
 }
 
 /// A request whose token is withdrawn while it waits for its permit gets the next token.

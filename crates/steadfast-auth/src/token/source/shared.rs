@@ -116,6 +116,11 @@ impl Shared {
         self.flight.lock().token.is_usable(now)
     }
 
+    pub(super) fn has_unexpired(&self) -> bool {
+        let now = self.now();
+        self.flight.lock().token.has_unexpired(now)
+    }
+
     /// True while the next login is due after an interrupted one.
     pub(super) fn resumes(&self) -> bool {
         let now = self.now();
