@@ -59,8 +59,8 @@ impl<'a, S> PlaceLoop<'a, S> {
         }
         account.baseline().await;
         self.checked(deadline).await;
-        if let Some(verdict) = account.displaced(self.intent) {
-            return joined(account, verdict).await;
+        if let Some(displaced) = account.displaced(self.intent) {
+            return joined(account, displaced.map_err(Failure::refused)?).await;
         }
         let spare = Spare::of(&request);
         let mut answer = self.send(request, SendKind::First).await;
@@ -74,9 +74,9 @@ impl<'a, S> PlaceLoop<'a, S> {
         }
         // A list has shown it while it waited to leave.
         if answer.is_err()
-            && let Some(verdict) = account.displaced(self.intent)
+            && let Some(displaced) = account.displaced(self.intent)
         {
-            return joined(account, verdict).await;
+            return joined(account, displaced.map_err(Failure::refused)?).await;
         }
         // The usual end. Anything else needs the verdict.
         if is_success(&answer) && account.conclude_acknowledged(self.intent) {

@@ -228,3 +228,19 @@ async fn an_order_whose_name_the_journal_could_not_hold_is_not_sent() {
     assert_eq!(rig.send(named(&rig, &"n".repeat(1_024), ORDER)).await, Told::Placed("o1".into()));
     rig.audit();
 }
+
+/// Regression: a corrected order was told as placed under the id of the one before, whose terms it no longer had.
+#[tokio::test(start_paused = true)]
+async fn o05_another_order_under_the_name_of_a_rejected_one_that_exists_is_withheld() {
+    for (from, to) in [("qty=10", "qty=33"), ("side=buy", "side=sell"), ("INFY", "TCS")] {
+        let rig = Rig::new();
+        assert_eq!(rig.place("z", &order(3)).await, Told::Placed("o1".into()));
+        rig.gateway.will([documented(400).placed_after(s(4))]);
+        assert_eq!(rig.send(named(&rig, "n", ORDER)).await, Told::Answer(400));
+        let corrected = ORDER.replace(from, to);
+        assert_ne!(corrected, ORDER);
+        let told = rig.send(named(&rig, "n", &corrected)).await;
+        assert_eq!(told, Told::NotSent("intent id stands for another order".into()), "{to}");
+        assert_eq!(rig.gateway.posts(), 2);
+    }
+}

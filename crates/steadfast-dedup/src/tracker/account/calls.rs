@@ -195,11 +195,18 @@ impl Account {
         })
     }
 
-    /// Returns the verdict on the listed order whose name an unsent intent repeats, after it had been refused.
-    pub(crate) fn displaced(&self, unsent: IntentNo) -> Option<Verdict> {
+    /// Returns the verdict on the listed order whose name an unsent intent repeats, after it had been refused. A call that asked
+    /// for another order is withheld: that one is not its own.
+    pub(crate) fn displaced(&self, unsent: IntentNo) -> Option<Result<Verdict, OrderWithheld>> {
         self.shared.look(|state| {
             let holder = state.protocol.displaced_by(unsent)?;
-            Some(state.protocol.verdict(holder))
+            let order = |intent| state.protocol.asked(intent).map(|(_, order)| order);
+            let is_same = order(holder) == order(unsent);
+            Some(if is_same {
+                Ok(state.protocol.verdict(holder))
+            } else {
+                Err(OrderWithheld::IntentMismatch)
+            })
         })
     }
 
