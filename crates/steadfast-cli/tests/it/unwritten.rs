@@ -62,7 +62,7 @@ async fn c09_a_replay_whose_result_is_lost_does_not_end_well_and_says_what_was_s
 /// The last line was "nothing was sent" although orders were placed.
 #[tokio::test]
 async fn c09_a_reader_that_leaves_in_the_middle_is_told_what_was_sent() {
-    let (gateway, orders) = (gateway().await, orders(6));
+    let (gateway, orders) = (gateway().await, orders(40));
     let mut child = gateway
         .command(&["replay", orders.path(), "--yes", "--in-order"])
         .stdout(Stdio::piped())
@@ -79,10 +79,22 @@ async fn c09_a_reader_that_leaves_in_the_middle_is_told_what_was_sent() {
     assert_eq!(stderr.matches("cannot be written").count(), 1, "{stderr}");
 }
 
+/// Regression: a task that logged panicked, so that answers and events were lost and the exit code was 101.
+#[tokio::test]
+async fn c09_a_log_that_cannot_be_written_stops_nothing() {
+    for (into, name) in [(full as fn() -> Stdio, "full"), (gone, "gone")] {
+        let (gateway, orders) = (gateway().await, orders(2));
+        let mut command = gateway.command(&["replay", orders.path(), "--yes", "--json"]);
+        command.env("STEADFAST_LOG", "trace").stdout(Stdio::piped()).stderr(into());
+        let output = command.spawn().unwrap().wait_with_output().await.unwrap();
+        assert_eq!((output.status.code(), gateway.orders().len()), (Some(0), 2), "{name}");
+    }
+}
+
 /// Regression: it ended with 1, and with two messages about a result that was wanted no longer.
 #[tokio::test]
 async fn c09_a_reader_that_leaves_a_rehearsal_ends_it_without_a_word() {
-    let (gateway, orders) = (gateway().await, orders(6));
+    let (gateway, orders) = (gateway().await, orders(40));
     let mut command = gateway.command(&["replay", orders.path(), "--sandbox", "--in-order"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdout.take().unwrap().read_exact(&mut [0]).await.unwrap();
