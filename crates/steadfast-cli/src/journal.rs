@@ -76,7 +76,8 @@ pub(crate) fn refuse_other_account(journal: &Path, account: &Account) -> Result<
     let (name, other) = (journal.display(), &other.account);
     let other = if other.as_str().is_empty() { "another program" } else { other.as_str() };
     Err(Failed::usage(format_args!(
-        "{name} is of orders at {other}, not at {}: nothing was sent; name another with --journal",
+        "{name} is of orders at {other}, not at {}: nothing was sent; go on with that address; with \
+         another --journal every row is sent to this one",
         account.as_str()
     )))
 }

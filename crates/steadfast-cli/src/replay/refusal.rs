@@ -77,9 +77,10 @@ pub(super) fn refuse_other_day(journal: &Path, today: TradingDay) -> Result<(), 
     }
     let name = journal.display();
     Err(Failed::usage(format_args!(
-        "{name} is of another trading day: nothing was sent; see `steadfast orders unresolved --journal {name}`, then move \
-         {name}, {name}.lock and {name}.file elsewhere, all of them, with {name}.events if there is one, or name another with \
-         --journal"
+        "{name} is of another trading day: nothing was sent; settle its orders first (`steadfast orders unresolved --journal \
+         {name}`), and put the rows that are still wanted into a file of their own; only if ALL rows are new orders, because all \
+         are sent then, also those that were placed: move {name}, {name}.lock and {name}.file elsewhere, all of them, with \
+         {name}.events if there is one, or name another with --journal"
     )))
 }
 
