@@ -12,7 +12,7 @@ use steadfast::{
 use crate::{
     account::{Account, Whose},
     exit::Failed,
-    journal::{beside, refuse_other_account, user, with_advice, with_source},
+    journal::{beside, refuse_other_account, refuse_without_lock, user, with_advice, with_source},
     limits::Limits,
     reach::reach,
     readable::hide_tokens_of,
@@ -59,6 +59,7 @@ pub(crate) fn create(
         .account(account.clone());
     let builder = match journal {
         Some(path) => {
+            refuse_without_lock(&path)?;
             refuse_other_account(&path, &account)?;
             let limiter = match limits {
                 Some(limiter) => limiter,

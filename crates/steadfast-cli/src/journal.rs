@@ -66,6 +66,20 @@ pub(crate) fn without_refused(entries: Vec<Entry>) -> Vec<Entry> {
     entries.into_iter().filter(|entry| !is_refused(entry)).collect()
 }
 
+/// Refuses a journal whose lock is gone: only the lock shows whether the journal is whole and the latest.
+pub(crate) fn refuse_without_lock(journal: &Path) -> Result<(), Failed> {
+    let lock = beside(journal, ".lock");
+    let is_order = |entry: &Entry| matches!(entry.record, Record::Begun { .. });
+    if !matches!(lock.try_exists(), Ok(false)) || !read(journal)?.iter().any(is_order) {
+        return Ok(());
+    }
+    let (journal, lock) = (journal.display(), lock.display());
+    Err(Failed::usage(format_args!(
+        "{lock} is gone, so that journal {journal} may be cut or an older copy: nothing was sent; compare the service's order \
+         list with its orders, and to go on with the journal as it is: install -m 600 /dev/null {lock}"
+    )))
+}
+
 /// Refuses a journal with orders of another service: they are not placed at this one, and those in doubt cannot be
 /// found here.
 pub(crate) fn refuse_other_account(journal: &Path, account: &Account) -> Result<(), Failed> {

@@ -29,7 +29,7 @@ use crate::{
     dead_token::refuse_dead_token,
     events::{Kept, Seen},
     exit::{Failed, print_note},
-    journal::{beside, user::USER},
+    journal::{beside, refuse_without_lock, user::USER},
     secret::variable_of,
     stdout,
 };
@@ -160,7 +160,7 @@ fn check(
     let today = known::today();
     refusal::refuse_unwhole(journal)?;
     paired::refuse_missing(journal, &args.file)?;
-    refusal::refuse_without_lock(journal)?;
+    refuse_without_lock(journal)?;
     refusal::refuse_other_day(journal, today)?;
     let taken_for = paired::refuse_other_file(journal, &args.file, args.journal.is_some())?;
     refusal::refuse_other_rows(journal, &args.file, open()?)?;

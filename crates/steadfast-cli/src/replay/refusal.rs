@@ -8,13 +8,13 @@ use steadfast::dedup::{
 };
 
 use super::{
-    known::{by_line, holds_rows, row_of, tells_of},
+    known::{by_line, row_of, tells_of},
     place::folder_of,
     row::Rows,
 };
 use crate::{
     exit::Failed,
-    journal::{beside, read, with_advice, without_refused},
+    journal::{read, with_advice, without_refused},
 };
 
 /// How many orders a journal remembers by name. With more, the oldest would be placed a second time.
@@ -51,19 +51,6 @@ pub(super) fn refuse_other_name(journal: &Path, rows: Rows, today: TradingDay) -
 /// the user was asked.
 pub(super) fn refuse_unwhole(journal: &Path) -> Result<(), Failed> {
     FileJournal::check(journal).map_err(|error| Failed::usage(with_advice(&error)))
-}
-
-/// Refuses a journal whose lock is gone: only the lock shows whether the journal is whole and the latest.
-pub(super) fn refuse_without_lock(journal: &Path) -> Result<(), Failed> {
-    let lock = beside(journal, ".lock");
-    if !matches!(lock.try_exists(), Ok(false)) || !holds_rows(journal)? {
-        return Ok(());
-    }
-    let (journal, lock) = (journal.display(), lock.display());
-    Err(Failed::usage(format_args!(
-        "{lock} is gone, so that journal {journal} may be cut or an older copy: nothing was sent; compare the service's order \
-         list with the rows, and to go on with the journal as it is: install -m 600 /dev/null {lock}"
-    )))
 }
 
 /// Refuses a journal of another day's run, because a person has to decide what the rows mean now.

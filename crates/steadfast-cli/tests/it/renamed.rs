@@ -266,6 +266,13 @@ async fn o07_a_journal_without_its_lock_sends_nothing_until_a_person_says_so() {
     let (code, told) = run().await;
     assert_eq!((code, gateway.orders().len()), (Some(2), 2), "{told}");
     assert!(told.contains(&format!("{journal}.lock is gone")), "{told}");
+    // Regression: a sidecar went on with it.
+    let store = file.beside("store");
+    let args = ["proxy", "--port", "0", "--journal", &journal, "--store", &store];
+    let output = gateway.command(&args).output().await.unwrap();
+    let told_by_proxy = said(&output).1;
+    assert_eq!(output.status.code(), Some(2), "{told_by_proxy}");
+    assert!(told_by_proxy.contains(&format!("{journal}.lock is gone")), "{told_by_proxy}");
     let advised = ["-m", "600", "/dev/null", &*format!("{journal}.lock")];
     assert!(told.contains(&format!("install {}", advised.join(" "))), "{told}");
     assert!(std::process::Command::new("install").args(advised).status().unwrap().success());
