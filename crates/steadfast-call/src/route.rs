@@ -206,8 +206,12 @@ impl Routes {
 
     /// Returns the methods, templates and routes of an endpoint.
     pub fn of_endpoint(&self, endpoint: Endpoint) -> impl Iterator<Item = (&Method, &str, &Route)> {
-        let entries = self.entries.iter().filter(move |(_, route, _)| route.endpoint == Some(endpoint));
-        entries.map(|(template, route, method)| (method, template.as_str(), &**route))
+        self.iter().filter(move |(.., route)| route.endpoint == Some(endpoint))
+    }
+
+    /// Returns all methods, templates and routes of the table.
+    pub fn iter(&self) -> impl Iterator<Item = (&Method, &str, &Route)> {
+        self.entries.iter().map(|(template, route, method)| (method, template.as_str(), &**route))
     }
 
     /// Returns the methods that the table knows for a path.

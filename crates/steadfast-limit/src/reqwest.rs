@@ -77,7 +77,8 @@ impl ZoneLimiter {
     }
 }
 
-/// A request that has not begun to wait; made by [`ZoneLimiter::send`]. It waits once it is awaited.
+/// A request that has not begun to wait; made by [`ZoneLimiter::send`]. It waits once it is awaited. Where
+/// a future is needed, as by `tokio::spawn` and `join_all`, give them [`into_future`](IntoFuture::into_future) of it.
 #[derive(Debug)]
 #[must_use = "nothing is sent unless it is awaited"]
 pub struct SendRequest {

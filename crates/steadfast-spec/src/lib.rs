@@ -90,7 +90,7 @@ pub use crate::{
     operation::{InvalidOperation, Operation},
     order::{InvalidOrder, InvalidOrderReason, OrderRequest, OrderRequestBuilder},
     order_change::OrderChange,
-    paths::{Paths, has_dots, matches_template},
+    paths::{Paths, has_dots, is_template, matches_template},
     record::{Code, FieldNames, OrderListReader, OrderRecord, UnreadableRecord, parse_order_list},
     scope::Scope,
     sym_id::{AssetClass, EmptySymId, OptionKind, SymId, SymIdShape},

@@ -181,6 +181,16 @@ fn is_path(path: &str) -> bool {
     path.len() > 1 && path.starts_with('/') && !path.starts_with("//") && is_plain && !has_dots(path)
 }
 
+/// True if `template` is a path below a base address, in which a segment may be a `{name}` that stands for any one
+/// segment.
+#[must_use]
+pub fn is_template(template: &str) -> bool {
+    let is_parameter =
+        |segment: &str| segment.len() > 2 && segment.starts_with('{') && segment.ends_with('}');
+    let plain = |segment| if is_parameter(segment) { "parameter" } else { segment };
+    is_path(&template.split('/').map(plain).collect::<Vec<_>>().join("/"))
+}
+
 /// True if `path` has the template's segments; a `{name}` segment matches any one segment. Paths are case-sensitive
 /// (§7, 404).
 #[must_use]

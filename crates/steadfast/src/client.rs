@@ -127,12 +127,16 @@ impl Client {
     }
 
     /// Places an order under a name of the caller's. Calls with the same name place at most one order between them,
-    /// within a trading day and among its last 100,000 orders. An empty name is none: such calls place one order each.
+    /// within a trading day and among its last 100,000 orders.
     ///
     /// # Errors
     ///
-    /// As [`place_order`](Self::place_order).
+    /// As [`place_order`](Self::place_order); [`ErrorKind::InvalidRequest`](crate::ErrorKind::InvalidRequest) if the name is
+    /// empty: it would tell no call from another.
     pub async fn place_order_as(&self, order: &OrderRequest, intent: IntentId) -> Result<Placed, Error> {
+        if intent.as_str().is_empty() {
+            return Err(Error::invalid("intent id is empty"));
+        }
         self.place(order, Some(intent)).await
     }
 

@@ -5,7 +5,7 @@ use steadfast_auth::{AuthError, AuthErrorKind};
 use steadfast_call::{
     BoxError, Failure, Outcome, Resend, RetryAfter, causes, find_cause, on_one_line, one_line,
 };
-use steadfast_dedup::{NotRepeated, OrderWithheld, Reason, Unresolved, journal::NotOwner};
+use steadfast_dedup::{InDoubt, NotRepeated, OrderWithheld, Reason, Unresolved, journal::NotOwner};
 use steadfast_limit::Refusal;
 use steadfast_retry::{AttemptTrail, RetriesEnded};
 use steadfast_spec::{BaseUrl, Endpoint};
@@ -356,15 +356,18 @@ fn kind_in_doubt(unresolved: &Unresolved) -> ErrorKind {
 
 /// Returns an error and its causes in one line. Causes that add nothing are left out.
 pub(crate) fn chain_of(error: &(dyn StdError + 'static)) -> String {
-    // A `Failure` says how far the request got; the kind says that already.
-    one_line(causes(error).filter(|cause| !cause.is::<Failure>() || cause.source().is_none()))
+    // A `Failure` says how far the request got, and `InDoubt` why an order is in doubt; kind and reason say that already.
+    one_line(
+        causes(error)
+            .filter(|cause| !cause.is::<Failure>() && !cause.is::<InDoubt>() || cause.source().is_none()),
+    )
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0.kind {
             ErrorKind::InvalidRequest => "request is invalid",
-            ErrorKind::Refused => "request could not be sent in time",
+            ErrorKind::Refused => "request was not sent",
             ErrorKind::Halted => "orders are halted",
             ErrorKind::NotOwner => "orders are another process's",
             ErrorKind::JournalFailed => "journal cannot be written, nothing is sent",

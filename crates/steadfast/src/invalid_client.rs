@@ -3,7 +3,7 @@ use std::{error::Error as StdError, fmt};
 use http::HeaderName;
 use steadfast_dedup::journal::JournalError;
 use steadfast_limit::InvalidLimiter;
-use steadfast_spec::{Endpoint, InvalidBaseUrl, InvalidOperation};
+use steadfast_spec::{Endpoint, InvalidBaseUrl, InvalidOperation, Zone};
 
 use crate::{error::chain_of, transport::TlsUnavailable};
 
@@ -24,6 +24,16 @@ pub enum InvalidClient {
     /// The given routes do not know the path that is set for this endpoint: its requests would wait, and be repeated, as those of
     /// an unknown path. Begin with [`Routes::new`](steadfast_call::Routes::new) of the same paths.
     Unrouted(Endpoint),
+    /// The path template of a route is not of the form `/a/{b}`, below the base address: no request would match it.
+    Template(String),
+    /// A route, named by method and path template, falls under a zone that the limits do not have: each of its requests
+    /// would be refused.
+    NoLimitOf {
+        /// The zone.
+        zone: Zone,
+        /// The route's method and path template.
+        route: String,
+    },
     /// TLS connections cannot be made.
     Tls(TlsUnavailable),
     /// The journal cannot be used.
@@ -46,6 +56,12 @@ impl fmt::Display for InvalidClient {
             Self::Path(error) => error.fmt(f),
             Self::Unrouted(endpoint) => {
                 write!(f, "routes lack the path of {}: begin with `Routes::new(&paths)`", endpoint.as_str())
+            }
+            Self::Template(template) => {
+                write!(f, "path {template:?} of a route is not of the form /a/{{b}}, percent-encoded")
+            }
+            Self::NoLimitOf { zone, route } => {
+                write!(f, "limits lack zone {zone}, which {route} falls under")
             }
             Self::Tls(error) => f.write_str(&chain_of(error)),
             Self::Journal(error) => f.write_str(&chain_of(error)),
@@ -74,6 +90,8 @@ impl StdError for InvalidClient {
             | Self::BaseUrl(_)
             | Self::Path(_)
             | Self::Unrouted(_)
+            | Self::Template(_)
+            | Self::NoLimitOf { .. }
             | Self::Limits(_)
             | Self::SharedLimiter
             | Self::SharedOrders => None,

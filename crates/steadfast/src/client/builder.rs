@@ -7,7 +7,7 @@ use steadfast_call::{BoxError, Routes};
 use steadfast_dedup::{OrderTracker, Settings, journal::FileJournal};
 use steadfast_limit::{Account, ApiKeyName, ZoneLimiter};
 use steadfast_retry::{AttemptTimeoutLayer, RetryPolicy};
-use steadfast_spec::{BaseUrl, Endpoint, Paths};
+use steadfast_spec::{BaseUrl, Endpoint, Paths, is_template};
 use tower::{Service, ServiceExt, util::BoxCloneSyncService};
 
 use super::{Address, Body, BrokenBody, Client};
@@ -340,6 +340,7 @@ impl ClientBuilder {
                 .limiter(&self.base, &layers.account, ends_dropped_calls)
                 .map_err(InvalidClient::Limits)?,
         };
+        limited(&layers.routes, &layers.limiter)?;
         layers.local_address = self.transport.source();
         layers.ends_dropped_calls = ends_dropped_calls;
         let (tracker, limiter, deadline) = (layers.tracker.clone(), layers.limiter.clone(), layers.deadline);
@@ -388,11 +389,26 @@ impl ClientBuilder {
     }
 }
 
-/// Returns the routes if they know every path of `own`, the routes of a client's own paths.
+/// Returns the routes if a request can match each of them, and they know every path of `own`, the routes of a client's own
+/// paths.
 fn routed(own: &Routes, routes: Routes) -> Result<Routes, InvalidClient> {
+    if let Some((_, template, _)) = routes.iter().find(|(_, template, _)| !is_template(template)) {
+        return Err(InvalidClient::Template(template.to_owned()));
+    }
     let lacks = |endpoint: &Endpoint| {
         let mut paths = own.of_endpoint(*endpoint);
         paths.any(|(method, path, _)| routes.find(method, path).is_none())
     };
     Endpoint::all().find(lacks).map_or(Ok(routes), |endpoint| Err(InvalidClient::Unrouted(endpoint)))
+}
+
+/// Checks that each route's zones have a limit.
+fn limited(routes: &Routes, limiter: &ZoneLimiter) -> Result<(), InvalidClient> {
+    let limits = limiter.settings();
+    for (method, template, route) in routes.iter() {
+        if let Some(zone) = route.zones.iter().find(|zone| limits.iter().all(|limit| limit.zone != **zone)) {
+            return Err(InvalidClient::NoLimitOf { zone: *zone, route: format!("{method} {template}") });
+        }
+    }
+    Ok(())
 }

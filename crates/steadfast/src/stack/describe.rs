@@ -1,5 +1,5 @@
 use steadfast_auth::TokenSource;
-use steadfast_call::{Lane, ext::Place};
+use steadfast_call::{Lane, Route, ext::Place};
 use steadfast_dedup::OrderTracker;
 use steadfast_limit::ZoneLimiter;
 use steadfast_retry::PEEK_LIMIT;
@@ -84,9 +84,13 @@ impl Stack {
                 without.push(endpoint.as_str());
             }
             for (method, path, route) in paths {
-                let zones: Vec<_> = route.zones.iter().map(|zone| zone.as_str()).collect();
-                layer = layer.with(endpoint.as_str(), format!("{method} {path} ({})", zones.join(", ")));
+                layer = layer.with(endpoint.as_str(), format!("{method} {path} ({})", zones_of(route)));
             }
+        }
+        for (method, path, route) in
+            self.settings.routes.iter().filter(|(.., route)| route.endpoint.is_none())
+        {
+            layer = layer.with(format!("{method} {path}"), zones_of(route));
         }
         let without = if without.is_empty() { "none".to_owned() } else { without.join(", ") };
         layer.with("without a path", without)
@@ -125,4 +129,8 @@ impl Stack {
             None => layer,
         }
     }
+}
+
+fn zones_of(route: &Route) -> String {
+    route.zones.iter().map(|zone| zone.as_str()).collect::<Vec<_>>().join(", ")
 }

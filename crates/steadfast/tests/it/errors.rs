@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
-use http::Response;
+use http::{Request, Response};
+use http_body_util::BodyExt;
 use steadfast::{
-    Access, BaseUrl, Client, ErrorKind, Operation, OrderChange, Outcome, Paths,
+    Access, BaseUrl, BoxError, Client, ErrorKind, Operation, OrderChange, Outcome, Paths, RequestBody,
     deadline::DeadlineLayer,
     dedup::{OrderTracker, Settings, journal::NoJournal},
     retry::{RetryPolicy, Schedule},
 };
 use steadfast_sandbox::Sandbox;
 use tokio::net::TcpListener;
+use tower::service_fn;
 
 use crate::{
     answering::{Answering, builder, whole},
@@ -36,10 +38,7 @@ async fn c06_an_error_names_field_and_zone_in_one_line() {
     let error = hurried.place_order(&order("EQT_TCS_EQ_NSE")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused);
     let line = error.to_string();
-    assert!(
-        line.starts_with("request could not be sent in time: zone place_order admits the request only"),
-        "{line}"
-    );
+    assert!(line.starts_with("request was not sent: zone place_order admits the request only"), "{line}");
 }
 
 /// Regression: the answer was empty, so a program that had forgotten its journal took nothing for in doubt.
@@ -86,6 +85,22 @@ async fn c06_a_doubt_names_the_call_and_the_answered_id() {
     let line = error.to_string();
     assert!(line.starts_with("order is in doubt ("), "{line}");
     assert!(line.ends_with("): 200; answered with order 7 (unconfirmed)"), "{line}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn c06_a_lost_answer_says_once_what_became_of_the_order() {
+    let client = builder().build_over(service_fn(|request: Request<RequestBody>| async move {
+        match request.method().as_str() {
+            "GET" => Ok(Response::new(whole(r#"{"s":"ok","d":[]}"#))),
+            _ => {
+                // An order whose body nobody has asked for has not left.
+                let _ = request.into_body().collect().await;
+                Err(BoxError::from("connection reset"))
+            }
+        }
+    }));
+    let error = client.unwrap().place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap_err();
+    assert_eq!(error.to_string(), "order was not observed (not_observed): connection reset");
 }
 
 #[test]

@@ -11,7 +11,8 @@ use steadfast::{
     auth::TokenSource,
     call::{Route, Routes},
     dedup::{OrderEvent, OrderTracker},
-    limit::ZoneLimiter,
+    ext::IntentId,
+    limit::{Quota, SECOND, Scope, Zone, ZoneLimiter},
     retry::{AttemptTrail, RetryPolicy},
     spec::{Endpoint, Form, InvalidOperation},
 };
@@ -43,6 +44,43 @@ fn routes_that_lack_a_path_of_the_client_are_refused_when_it_is_built() {
     let route = Route::new(Endpoint::CancelOrder);
     let routes = Routes::new(&Paths::public()).with(Method::DELETE, "/api/oms/own-cancel", route);
     assert!(builder().paths(paths).routes(routes).build().is_ok());
+}
+
+/// Regression: the first request found it, with a text about time.
+#[test]
+fn routes_that_no_request_matches_or_no_limit_knows_are_refused_when_the_client_is_built() {
+    let with = |template: &str, zone| {
+        let mut route = Route::unknown(&Method::GET);
+        route.zones = vec![zone];
+        builder().routes(Routes::new(&Paths::public()).with(Method::GET, template, route))
+    };
+    for template in
+        ["", "/", "api/research/{symbol}", "/api/research/{symbol", "/api/{}", "/api/research?x=1", "/a/../b"]
+    {
+        let error = with(template, Zone::DATA).build().unwrap_err();
+        assert!(matches!(&error, InvalidClient::Template(named) if named == template), "{error}");
+    }
+    let slow = Zone::new("slow");
+    let error = with("/api/research/{symbol}", slow).build().unwrap_err();
+    assert_eq!(error.to_string(), "limits lack zone slow, which GET /api/research/{symbol} falls under");
+
+    let limits = ZoneLimiter::builder()
+        .preset()
+        .zone(Quota::new(slow, Scope::AuthToken).limit(2, SECOND))
+        .build()
+        .unwrap();
+    let client = with("/api/research/{symbol}", slow).limiter(limits).build().unwrap();
+    assert_eq!(client.describe().setting("Route", "GET /api/research/{symbol}"), Some("slow"));
+}
+
+#[tokio::test]
+async fn an_order_under_an_empty_name_is_refused() {
+    let transport = Answering::always("");
+    let error =
+        transport.client().place_order_as(&order("EQT_INFY_EQ_NSE"), IntentId::new("")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+    assert_eq!(error.to_string(), "request is invalid: intent id is empty");
+    assert!(transport.asked().is_empty());
 }
 
 #[test]
