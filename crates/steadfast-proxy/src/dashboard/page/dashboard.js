@@ -86,7 +86,8 @@ const tickHead = () => {
       ? []
       : [fact("service's clock", `${brief(Math.abs(offset))} ${offset > 0 ? "ahead" : "behind"}`, "warning")]),
   );
-  const oldest = doubts.filter((order) => order.stage !== "waiting").map((order) => order.asked_at)[0];
+  // It is not told which of those that wait is in doubt.
+  const oldest = (doubts.find((order) => order.stage !== "waiting") ?? doubts[0])?.asked_at;
   id("doubt-note").textContent =
     document.body.dataset.doubt === "calm"
       ? `of ${plural(head.in_flight, "order", "orders")} in flight`
@@ -149,7 +150,7 @@ const showDoubts = () => {
   const told = doubts.filter((order) => order.stage === "in_doubt" || order.stage === "unheard").length;
   const untold = head.in_doubt - told;
   const rows = doubts.map(doubt);
-  if (untold > 0) rows.push(nothing(`${plural(untold, "order", "orders")} more in doubt: of those that wait, or placed past the sidecar.`));
+  if (untold > 0) rows.push(nothing(`${plural(untold, "order", "orders")} in doubt: among those that wait, or placed past the sidecar.`));
   put(inside("doubts", ".rows"), ...(rows.length ? rows : [nothing("No order is in doubt.")]));
 };
 const unfolded = new Set();
