@@ -9,6 +9,7 @@ use crate::runner::{self, echo};
 
 /// The system programs that tests start, each with the package that has it.
 const PROGRAMS: &[(&str, &str)] = &[
+    ("chromium", "chromium"),
     ("ip", "iproute2"),
     ("kill", "procps"),
     ("redis-server", "redis-server"),
