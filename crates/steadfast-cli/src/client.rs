@@ -13,7 +13,7 @@ use crate::{
     account::{Account, Whose},
     exit::Failed,
     journal::{beside, refuse_other_account, refuse_without_lock, user, with_advice, with_source},
-    limits::Limits,
+    limits::{Limits, zones},
     reach::reach,
     readable::hide_tokens_of,
     resends::Resends,
@@ -69,10 +69,13 @@ pub(crate) fn create(
             let journal = NotingJournal::new(journal, sends.clone());
             builder.limiter(limiter).tracker(OrderTracker::journaled(safety, journal))
         }
-        None => match limits {
-            Some(limiter) => builder.limiter(limiter).order_safety(safety),
-            None => builder.order_safety(safety),
-        },
+        None => {
+            let limiter = match limits {
+                Some(limiter) => limiter,
+                None => zones().build().map_err(|error| Failed::usage(with_source(&error)))?,
+            };
+            builder.limiter(limiter).order_safety(safety)
+        }
     };
     let invalid =
         |error: InvalidClient| Failed::usage(format_args!("{}; nothing was sent", with_source(&error)));
@@ -82,13 +85,11 @@ pub(crate) fn create(
 /// Returns limits that begin with what an earlier run with this journal has spent.
 fn limiter(journal: &Path) -> Result<ZoneLimiter, Failed> {
     let kept = ColdStart::Journal(beside(journal, ".limits"));
-    ZoneLimiter::builder().preset().ends_with_process().cold_start(kept).build().map_err(
-        |error| match error {
-            InvalidLimiter::JournalInUse(_) => Failed::usage(format_args!(
-                "journal {} is in use: wait until the run that uses it has ended",
-                journal.display()
-            )),
-            error => Failed::usage(with_source(&error)),
-        },
-    )
+    zones().ends_with_process().cold_start(kept).build().map_err(|error| match error {
+        InvalidLimiter::JournalInUse(_) => Failed::usage(format_args!(
+            "journal {} is in use: wait until the run that uses it has ended",
+            journal.display()
+        )),
+        error => Failed::usage(with_source(&error)),
+    })
 }

@@ -9,6 +9,7 @@ mod file;
 mod key;
 mod line;
 mod print;
+mod zones;
 
 use std::{
     ffi::OsString,

@@ -6,6 +6,7 @@ use steadfast::limit::{self, ColdStart, InvalidLimiter, ZoneLimiter};
 
 use crate::{
     account::Account,
+    config,
     exit::print_note,
     journal::{beside, with_source},
 };
@@ -31,7 +32,7 @@ impl Limits {
     /// file or it cannot be used.
     pub(crate) fn begin(&self) -> Option<ZoneLimiter> {
         let path = self.0.as_ref()?;
-        let limits = ZoneLimiter::builder().preset().ends_with_process();
+        let limits = zones().ends_with_process();
         match limits.cold_start(ColdStart::Journal(path.clone())).build() {
             Ok(limiter) => Some(limiter),
             Err(error) => {
@@ -48,6 +49,15 @@ impl Limits {
                 None
             }
         }
+    }
+}
+
+/// Returns the service's zones, as the config file of this run changes them.
+pub(crate) fn zones() -> limit::Builder {
+    let preset = ZoneLimiter::builder().preset();
+    match config::file() {
+        Some(file) => file.zones().change(preset),
+        None => preset,
     }
 }
 

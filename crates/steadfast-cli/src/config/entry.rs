@@ -7,6 +7,7 @@ use toml::de::{DeTable, DeValue};
 use super::{
     Problem,
     key::{FORMS, Key, Kind, SECRETS, TABLES, nearest, of_table},
+    zones,
 };
 
 /// A key with its value. Not to be printed: it may hold a secret.
@@ -54,6 +55,24 @@ pub(super) fn entries(text: &str) -> Result<Vec<Entry>, Vec<Problem>> {
     let mut unknown = Vec::new();
     for (name, value) in top.get_ref() {
         match value.get_ref() {
+            DeValue::Table(below) if name.get_ref() == "zones" => {
+                for (zone, value) in below {
+                    match (table_of_zone(zone.get_ref()), value.get_ref()) {
+                        (Ok(table), DeValue::Table(below)) => {
+                            for (name, value) in below {
+                                take(table, name.get_ref(), name.span(), value.get_ref());
+                            }
+                        }
+                        (Ok(table), _) => {
+                            unknown.push(Problem::at(
+                                line_of(zone.span()),
+                                format!("{table} is a table: [{table}]"),
+                            ));
+                        }
+                        (Err(what), _) => unknown.push(Problem::at(line_of(zone.span()), what)),
+                    }
+                }
+            }
             DeValue::Table(below) => match TABLES.into_iter().find(|table| table == name.get_ref()) {
                 Some(table) => {
                     for (name, value) in below {
@@ -97,11 +116,27 @@ fn entry(table: &'static str, name: &str, line: usize, value: &DeValue<'_>) -> R
     }
 }
 
+/// Returns the table of a zone, or what was probably meant.
+fn table_of_zone(name: &str) -> Result<&'static str, String> {
+    let of_zone = |name: &str| zones::TABLES.into_iter().find(|(_, zone)| zone.as_str() == name);
+    if let Some((table, _)) = of_zone(name) {
+        return Ok(table);
+    }
+    let names = zones::TABLES.map(|(_, zone)| zone.as_str());
+    Err(match nearest(name, names) {
+        Some(near) => format!("unknown zone {name:?}: did you mean [zones.{near}]?"),
+        None => format!("unknown zone {name:?}; there are {}", names.join(", ")),
+    })
+}
+
 fn unknown_table(name: &str) -> String {
+    if let Ok(table) = table_of_zone(name) {
+        return format!("unknown table [{name}]: did you mean [{table}]?");
+    }
     if of_table("").iter().any(|key| key.name == name) {
         return format!("{name} is a key, not a table");
     }
-    match nearest(name, TABLES) {
+    match nearest(name, TABLES.into_iter().chain(["zones"])) {
         Some(near) => format!("unknown table [{name}]: did you mean [{near}]?"),
         None => format!("unknown table [{name}]; there are [{}]", TABLES.join("], [")),
     }
@@ -121,6 +156,9 @@ fn unknown_key(table: &str, name: &str, keys: &[Key]) -> String {
                 other => format!("{told}: did you mean {spelled} in [{other}]?"),
             };
         }
+    }
+    if zones::KEYS.iter().any(|(key, _)| *key == spelled) && !table.starts_with("zones.") {
+        return format!("{told}: {spelled} stands in the table of a zone, such as [zones.general]");
     }
     match nearest(name, keys.iter().map(|key| key.name.as_str())) {
         Some(near) => format!("{told}: did you mean {near}?"),
@@ -190,6 +228,29 @@ mod tests {
             ("[orders]\ncolour = 1", 2, "unknown key \"colour\" in [orders]; there are journal"),
             ("\n[prox]\nport = 1", 2, "unknown table [prox]: did you mean [proxy]?"),
             ("[store]\n", 1, "store is a key, not a table"),
+            ("[zones.genral]\n", 1, "unknown zone \"genral\": did you mean [zones.general]?"),
+            ("[zones.place-order]\n", 1, "unknown zone \"place-order\": did you mean [zones.place_order]?"),
+            (
+                "[zones.mine]\n",
+                1,
+                "unknown zone \"mine\"; there are api_key, data, general, otp, place_order",
+            ),
+            ("[zones]\ngeneral = 3", 2, "zones.general is a table: [zones.general]"),
+            ("[general]\n", 1, "unknown table [general]: did you mean [zones.general]?"),
+            ("[zone]\n", 1, "unknown table [zone]: did you mean [zones]?"),
+            ("[zones.data]\nlimit = []", 2, "unknown key \"limit\" in [zones.data]: did you mean limits?"),
+            (
+                "[zones.data]\nport = 1",
+                2,
+                "unknown key \"port\" in [zones.data]: did you mean port in [proxy]?",
+            ),
+            ("[zones.data]\nheadroom = -1", 2, "headroom wants a number from 0 on"),
+            ("[zones.data]\nlimits = \"5/s\"", 2, "limits wants a list of texts in quotes"),
+            (
+                "[proxy]\nheadroom = 1",
+                2,
+                "unknown key \"headroom\" in [proxy]: headroom stands in the table of a zone, such as [zones.general]",
+            ),
             ("[proxy]\nport = \"1\"", 2, "port wants a number from 0 on"),
             ("[proxy]\nport = -1", 2, "port wants a number from 0 on"),
             ("[replay]\nin-order = 1", 2, "in-order wants true or false"),

@@ -11,6 +11,7 @@ use super::{
     entry::{Entry, entries},
     key::{FORMS, Kind},
     line,
+    zones::Zones,
 };
 use crate::readable;
 
@@ -19,6 +20,7 @@ use crate::readable;
 pub(crate) struct ConfigFile {
     path: PathBuf,
     entries: Vec<Entry>,
+    zones: Zones,
 }
 
 impl ConfigFile {
@@ -38,12 +40,13 @@ impl ConfigFile {
                 whole(format!("it holds {name}, and {error}: `chmod go-rwx {path}`, or use {name}-file"))
             })?;
         }
-        let problems = line::problems(&entries);
-        if problems.is_empty() {
-            Ok(Self { path: path.to_owned(), entries })
-        } else {
-            Err(Problems::new(path, problems))
+        let mut problems = line::problems(&entries);
+        match Zones::of(&entries) {
+            Ok(zones) if problems.is_empty() => return Ok(Self { path: path.to_owned(), entries, zones }),
+            Ok(_) => {}
+            Err(of_zones) => problems.extend(of_zones),
         }
+        Err(Problems::new(path, problems))
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -52,6 +55,11 @@ impl ConfigFile {
 
     pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries
+    }
+
+    /// Returns what it changes of the service's zones.
+    pub(crate) fn zones(&self) -> &Zones {
+        &self.zones
     }
 
     pub(crate) fn entry(&self, table: &str, name: &str) -> Option<&Entry> {

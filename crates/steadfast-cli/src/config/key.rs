@@ -1,5 +1,7 @@
 //! The keys of a config file: the names of options, in tables named after their verbs.
 
+use super::zones;
+
 /// The kind of a key's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
@@ -32,6 +34,11 @@ pub(crate) struct Key {
 }
 
 impl Key {
+    /// True for a setting of a zone, which holds for every verb of an account.
+    pub(crate) fn is_of_zone(&self) -> bool {
+        self.table.starts_with("zones.")
+    }
+
     /// True if its option names something of the real account. A sandbox uses none of them.
     pub(crate) fn is_of_account(&self) -> bool {
         matches!(self.name.as_str(), "base-url" | "store" | "journal" | "token-file")
@@ -83,6 +90,10 @@ pub(crate) const FORMS: [&str; 3] = ["", "-file", "-command"];
 
 /// Returns the keys of a table.
 pub(crate) fn of_table(table: &str) -> Vec<Key> {
+    if let Some((zone, _)) = zones::TABLES.into_iter().find(|(zone, _)| *zone == table) {
+        let keys = zones::KEYS.into_iter();
+        return keys.map(|(name, kind)| Key { table: zone, name: name.to_owned(), kind }).collect();
+    }
     let options = OPTIONS.iter().filter(|(of, ..)| *of == table);
     let mut keys: Vec<Key> =
         options.map(|&(table, name, kind)| Key { table, name: name.to_owned(), kind }).collect();

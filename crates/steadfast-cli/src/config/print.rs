@@ -6,6 +6,7 @@ use super::{
     command, file,
     key::{self, Key, Kind, SECRETS},
     line::option,
+    zones,
 };
 use crate::{exit::Failed, secret, stdout::print_line};
 
@@ -60,11 +61,35 @@ pub(super) fn show(path: &[&str], given: &ArgMatches, taken: &ArgMatches) -> Res
             }
         }
     }
+    if has_account {
+        zones::TABLES.iter().for_each(|(table, _)| show_zone(table));
+    }
     if !table.is_empty() {
         print_line(format_args!("[{table}]"));
         key::of_table(table).iter().for_each(show);
     }
     Ok(())
+}
+
+fn show_zone(table: &str) {
+    print_line(format_args!("[{table}]"));
+    for key in key::of_table(table) {
+        let of_file = file().and_then(|file| Some((file, file.entry(table, &key.name)?)));
+        let origin = of_file.map_or("default".to_owned(), |(file, entry)| file.place(entry));
+        let name = &key.name;
+        match (name.as_str(), key.kind, of_file.map(|(_, entry)| entry)) {
+            // With those of the service that it leaves as they are.
+            ("limits", _, entry) => {
+                let limits = zones::limits(table, entry).unwrap_or_default();
+                print_line(format_args!("{name} = {limits:?} # {origin}"));
+            }
+            (_, _, None) => print_line(format_args!("# {name} is not set")),
+            (_, Kind::Number, Some(entry)) => {
+                print_line(format_args!("{name} = {} # {origin}", entry.text()))
+            }
+            (_, _, Some(entry)) => print_line(format_args!("{name} = {:?} # {origin}", entry.text())),
+        }
+    }
 }
 
 fn show_of_replay() -> Result<(), Failed> {

@@ -8,12 +8,13 @@ use steadfast::{
         BrowserLogin, CodeExchange, Credentials, FileStore, IndividualLogin, OneTimeCode, TokenSource,
         TokenStore, TotpSecret,
     },
-    limit::{Account as LimitAccount, ZoneLimiter},
+    limit::Account as LimitAccount,
 };
 
 use crate::{
     account::Account,
     exit::{Failed, print_note},
+    limits::zones,
     login::wait,
     secret::{ask, code_command, find, find_or_ask, origin, printed_by},
 };
@@ -52,7 +53,8 @@ pub(super) async fn source(
 ) -> Result<TokenSource, Failed> {
     let Account { base, api_key, client_id, .. } = &account;
     let transport = Transport::new().to(base).map_err(Failed::error)?;
-    let gate = LimiterGate::new(ZoneLimiter::preset(), base, LimitAccount::default());
+    let limits = zones().build().map_err(Failed::error)?;
+    let gate = LimiterGate::new(limits, base, LimitAccount::default());
     let builder = match flow {
         Flow::Totp => {
             let secret = find_or_ask("TOTP_SECRET", "TOTP secret").await?;

@@ -158,7 +158,7 @@ fn without(file: &ConfigFile, options: Changeable, is_sandbox: bool) -> Changeab
 
 /// True for a key whose value this run takes from the file.
 fn concerns(key: &Key, is_sandbox: bool) -> bool {
-    let is_served = key.table.is_empty() || key.table == "proxy";
+    let is_served = key.table.is_empty() || key.table == "proxy" || key.is_of_zone();
     is_served && !config::is_given(&key.name) && !(is_sandbox && key.is_of_account())
 }
 

@@ -118,6 +118,38 @@ async fn a_value_holds_from_the_first_that_has_it_and_its_origin_is_told() {
     assert!(stdout(&shown).contains("# listen is not set"), "{}{}", stdout(&shown), stderr(&shown));
 }
 
+#[tokio::test]
+async fn zones_are_told_with_their_origin_and_each_fault_with_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "base-url = \"http://127.0.0.1:1/v2\"\n[zones.general]\nlimits = [\"5/s\"]\nheadroom = 1\n\
+        [zones.place_order]\nprofile = \"window-log\"\n";
+    let file = folder.path().join("steadfast.toml").display().to_string();
+    for verb in [&["proxy", "--print-config"][..], &["replay", "none.csv", "--print-config"]] {
+        let shown = { with(folder.path(), text, verb) }.output().await.unwrap();
+        let shown = format!("{}{}", stdout(&shown), stderr(&shown));
+        let zones: Vec<&str> = shown.lines().skip_while(|line| *line != "[zones.general]").take(5).collect();
+        let limits = format!("limits = [\"5/s\", \"400/min\"] # {file}:3");
+        let headroom = format!("headroom = 1 # {file}:4");
+        let of_general =
+            ["[zones.general]", &headroom, &limits, "# profile is not set", "# settle is not set"];
+        assert_eq!(zones, of_general, "{shown}");
+        assert!(shown.contains(&format!("profile = \"window-log\" # {file}:6\n")), "{shown}");
+        assert!(
+            shown.contains("[zones.otp]\n# headroom is not set\nlimits = [\"3/s\"] # default\n"),
+            "{shown}"
+        );
+    }
+    let bad = text.replace("headroom = 1", "headroom = 5").replace("window-log", "windowlog");
+    write(Path::new(&file), &bad);
+    let checked = output(&["check-config", &file]).await;
+    for told in [
+        format!("{file}:4: headroom: headroom of zone general leaves nothing of a window"),
+        format!("{file}:6: profile: unknown profile \"windowlog\": did you mean window-log?"),
+    ] {
+        assert!(code(&checked) == 2 && stderr(&checked).contains(&told), "{told}: {}", stderr(&checked));
+    }
+}
+
 /// Regression: `orders` did not know of the sidecar's journal, which the same file names.
 #[tokio::test]
 async fn orders_looks_into_the_sidecars_journal_unless_it_has_one_of_its_own() {

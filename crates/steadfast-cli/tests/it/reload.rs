@@ -9,8 +9,8 @@ use tokio::{
 };
 
 use crate::{
-    command::{signal, steadfast},
-    proxy::{FORM, RunningProxy, placed, private_folder},
+    command::{RunningSandbox, signal, steadfast},
+    proxy::{self, FORM, RunningProxy, placed, private_folder},
 };
 
 const TOKEN: &str = "trade-0123456789abcdef";
@@ -144,6 +144,54 @@ async fn a_config_that_cannot_be_taken_over_changes_nothing() {
     it.write("token", TOKEN);
     assert_eq!(it.reload(TOKEN).await.0, "200");
     assert_eq!(it.ask(ORDER, &own, TOKEN).await, "200");
+}
+
+/// Returns the limits by which a running proxy keeps a zone.
+async fn limits_of(admin_url: &str, zone: &str, token: &str) -> Vec<u64> {
+    let admin = admin_url.strip_prefix("http://").unwrap();
+    let (status, body) = exchange(admin, admin, "GET /-/state", token, "").await;
+    assert_eq!(status, "200", "{body}");
+    let state: serde_json::Value = serde_json::from_str(&body).unwrap();
+    let zone = state["zones"].as_array().unwrap().iter().find(|it| it["zone"] == zone).unwrap();
+    zone["windows"].as_array().unwrap().iter().map(|window| window["limit"].as_u64().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn the_limits_of_a_zone_hold_as_long_as_it_runs() {
+    let text = "[zones.general]\nlimits = [\"6/s\"]\n";
+    let it = Configured::start(text, None).await;
+    let admin = it.proxy.facts["admin_url"].as_str().unwrap();
+    assert_eq!(limits_of(admin, "general", TOKEN).await, [6, 400]);
+    let path = it.folder.path().join("steadfast.toml");
+    for (text, told) in [
+        ("[zones.general]\nlimits = [\"7/s\"]\n", ":2: limits: needs a restart, and nothing was changed"),
+        ("[zones.general]\nlimits = [\"6/s\"]\nheadroom = 1\n", ":3: headroom: needs a restart"),
+        ("", ": limits (removed): needs a restart"),
+        (
+            "[zones.general]\nlimit = [\"6/s\"]\n",
+            ":2: unknown key \"limit\" in [zones.general]: did you mean limits?",
+        ),
+        ("[zones.general]\nlimits = [\"6\"]\n", ":2: limits: \"6\" is no limit such as"),
+    ] {
+        it.write("steadfast.toml", text);
+        let (status, said) = it.reload(TOKEN).await;
+        assert_eq!(status, "409", "{said}");
+        assert!(said.starts_with(&format!("{}{told}", path.display())), "{said}");
+    }
+    assert_eq!(limits_of(admin, "general", TOKEN).await, [6, 400]);
+
+    // The same for an account, whose runs tell each other what they have spent.
+    let sandbox = RunningSandbox::start(&[]).await;
+    it.write("steadfast.toml", text);
+    let mut command = proxy::of(&sandbox, it.folder.path());
+    let proxy = RunningProxy::start({
+        command.arg("--config").arg(&path);
+        command
+    })
+    .await;
+    let admin = proxy.facts["admin_url"].as_str().unwrap();
+    assert_eq!(limits_of(admin, "general", &proxy.token()).await, [6, 400]);
+    assert_eq!(limits_of(admin, "place_order", &proxy.token()).await, [10]);
 }
 
 #[tokio::test]
