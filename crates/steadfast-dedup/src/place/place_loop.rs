@@ -17,6 +17,7 @@ use crate::{
     },
     protocol::resolution::{Reason, Resolution, Unresolved, Verdict},
     tracker::{
+        account::Account,
         halt::HaltEpoch,
         ticket::{AnySession, Ticket},
     },
@@ -59,8 +60,8 @@ impl<'a, S> PlaceLoop<'a, S> {
         }
         account.baseline().await;
         self.checked(deadline).await;
-        if let Some(displaced) = account.displaced(self.intent) {
-            return joined(account, displaced.map_err(Failure::refused)?).await;
+        if let Some(answer) = displaced(account, self.intent).await {
+            return answer;
         }
         let spare = Spare::of(&request);
         let mut answer = self.send(request, SendKind::First).await;
@@ -74,9 +75,9 @@ impl<'a, S> PlaceLoop<'a, S> {
         }
         // A list has shown it while it waited to leave.
         if answer.is_err()
-            && let Some(displaced) = account.displaced(self.intent)
+            && let Some(answer) = displaced(account, self.intent).await
         {
-            return joined(account, displaced.map_err(Failure::refused)?).await;
+            return answer;
         }
         // The usual end. Anything else needs the verdict.
         if is_success(&answer) && account.conclude_acknowledged(self.intent) {
@@ -194,6 +195,14 @@ impl<'a, S> PlaceLoop<'a, S> {
             service.call(request).await.map_err(Into::into)
         }
     }
+}
+
+/// Answers for the listed order whose name an unsent one repeats, if there is one.
+async fn displaced<RB>(account: &Account, unsent: IntentNo) -> Option<CallResult<RB>> {
+    Some(match account.displaced(unsent)? {
+        Ok(verdict) => joined(account, verdict).await,
+        Err(withheld) => Err(Failure::refused(withheld).into()),
+    })
 }
 
 /// Which send of an intent it is.

@@ -224,24 +224,30 @@ impl OrderProtocol {
         same_side && !Key::of_record(record).is_some_and(|key| asked(&key))
     }
 
+    /// Returns the listed orders that are exactly the intent's but for their tags, with the orders of ours whose these are.
+    fn with_anothers_tag<'a>(
+        &'a self,
+        intent: &'a Intent,
+    ) -> impl Iterator<Item = (&'a Fresh, IntentNo)> + 'a {
+        let alike = self.listed.unowned.strict(intent.key(), intent.order());
+        let tagged = alike
+            .filter(|fresh| intent.could_own(fresh.first_seen) && self.carries_anothers_tag(intent, fresh));
+        tagged.filter_map(|fresh| Some((fresh, self.tags.owner(&fresh.record)?)))
+    }
+
     /// True if a listed order is exactly the intent's but for its tag, which is another order of ours'.
     fn shows_anothers_tag(&self, intent: &Intent) -> bool {
-        self.listed.unowned.strict(intent.key(), intent.order()).any(|fresh| {
-            intent.could_own(fresh.first_seen)
-                && self.carries_anothers_tag(intent, fresh)
-                && self.tags.owner(&fresh.record).is_some()
-        })
+        self.with_anothers_tag(intent).next().is_some()
     }
 
     /// True if a listed order is exactly the intent's but for its tag, and that is of an order which asked for something
     /// else.
     fn shows_misplaced_tag(&self, intent: &Intent) -> bool {
-        self.listed.unowned.strict(intent.key(), intent.order()).any(|fresh| {
-            let owner = self.tags.owner(&fresh.record).and_then(|number| self.intents.get(&number));
-            intent.could_own(fresh.first_seen)
-                && self.carries_anothers_tag(intent, fresh)
-                && owner.is_some_and(|owner| !matcher::strict(&fresh.record, owner.order()))
-        })
+        let asked_for_another = |fresh: &Fresh, owner| {
+            let owner = self.intents.get(&owner);
+            owner.is_some_and(|owner| !matcher::strict(&fresh.record, owner.order()))
+        };
+        self.with_anothers_tag(intent).any(|(fresh, owner)| asked_for_another(fresh, owner))
     }
 
     /// True if a listed order like the intent's carries the tag of another one of ours that may still claim it.
