@@ -51,6 +51,19 @@ enum Stage<RB> {
     Over,
 }
 
+impl<RB> State<RB> {
+    /// Takes the flow from its caller, unless that polls it just now.
+    fn take(&mut self, stage: Stage<RB>) -> Option<Flow<RB>> {
+        match mem::replace(&mut self.stage, stage) {
+            Stage::WithCaller(flow) => Some(flow),
+            unchanged => {
+                self.stage = unchanged;
+                None
+            }
+        }
+    }
+}
+
 impl<RB> SharedFlow<RB> {
     pub(crate) fn new(ticket: Option<Arc<Ticket>>, flow: Flow<RB>) -> Arc<Self> {
         let state = State { stage: Stage::WithCaller(flow), caller: None, woken: None };
@@ -90,18 +103,6 @@ impl<RB> SharedFlow<RB> {
             Poll::Ready(_) => Stage::Over,
         };
         polled
-    }
-
-    /// Takes the flow from its caller, unless that polls it just now.
-    fn take(&self, stage: Stage<RB>) -> Option<Flow<RB>> {
-        let mut state = self.state.lock();
-        match mem::replace(&mut state.stage, stage) {
-            Stage::WithCaller(flow) => Some(flow),
-            unchanged => {
-                state.stage = unchanged;
-                None
-            }
-        }
     }
 
     /// Answers the caller's next poll.
@@ -166,17 +167,24 @@ impl<RB: Send + 'static> PolledCall for SharedFlow<RB> {
     }
 
     fn leave_unpolled(self: Arc<Self>) {
-        // It may have been polled since it was found unpolled.
-        let is_unpolled = self.state.lock().woken.is_some();
-        if let Some(flow) = is_unpolled.then(|| self.take(Stage::InTask)).flatten() {
+        // It may have been polled since it was found unpolled; not between this look and the take.
+        let flow = {
+            let mut state = self.state.lock();
+            state.woken.is_some().then(|| state.take(Stage::InTask)).flatten()
+        };
+        if let Some(flow) = flow {
             self.go_on(flow);
         }
     }
 
     fn leave_dropped(self: Arc<Self>) {
         // The caller is not told anything any more.
-        self.state.lock().caller = None;
-        if let Some(flow) = self.take(Stage::Over) {
+        let flow = {
+            let mut state = self.state.lock();
+            state.caller = None;
+            state.take(Stage::Over)
+        };
+        if let Some(flow) = flow {
             self.go_on(flow);
         }
     }
