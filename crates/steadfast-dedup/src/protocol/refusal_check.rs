@@ -177,13 +177,20 @@ impl OrderProtocol {
 
     fn clear_refused(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get_mut(&number) else { return };
-        out.push(Effect::Confirmed(number));
         let is_last = matches!(intent.phase(), Phase::Refused(RefusalCheck { is_last: true, .. }));
         if is_last || !intent.has_caller() {
             // The list has confirmed it.
+            out.push(Effect::Confirmed(number));
             intent.clear();
             return self.end_refused(number, out);
         }
+        // By the service's clock the day may be over: its list is empty then, whatever was placed.
+        if self.time.is_midnight_near() {
+            let key = intent.key().clone();
+            self.doubt_refused(number, out);
+            return self.resolve(&key, out);
+        }
+        out.push(Effect::Confirmed(number));
         let late = self.time.now().saturating_add(self.settings.lateness);
         self.watches.believe(late);
         // For a resend, the grant stands.

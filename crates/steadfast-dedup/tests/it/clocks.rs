@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
 
 use crate::{
-    gateway::{Body, Gateway, ReadReply, ack, gw504, read},
+    gateway::{Body, Gateway, ReadReply, ack, documented, gw504, read},
     rig::{ORDER, Rig, Told, market, order, tell},
 };
 
@@ -172,6 +172,22 @@ async fn o03_what_is_lost_near_midnight_is_never_sent_again() {
     let told = rig.place("a", ORDER).await;
     assert!(matches!(told, Told::Unresolved("not_observed", ..)), "{told:?}");
     assert_eq!(rig.gateway.posts(), 1);
+}
+
+/// Regression: the service's clock was ahead of ours, so that its list of the next day confirmed the refusal of an order that
+/// it had placed, and a second one was sent.
+#[tokio::test(start_paused = true)]
+async fn o03_what_is_refused_near_midnight_is_not_repeated() {
+    for status in [429, 401] {
+        let clocks = Clockwork::before_midnight(s(30));
+        let rig = Rig::on(clocks.settings());
+        rig.between.repeats_everything();
+        rig.gateway.will([documented(status).placed()]);
+        rig.gateway.0.lock().midnight = Some(Instant::now() + Duration::from_millis(500));
+        let told = rig.place("a", ORDER).await;
+        assert!(matches!(told, Told::Unresolved(..)), "{status}: {told:?}");
+        assert_eq!(rig.gateway.posts(), 1, "{status}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
