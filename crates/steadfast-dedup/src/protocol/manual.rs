@@ -62,11 +62,9 @@ impl OrderProtocol {
         match ruling {
             Ruling::Placed { order_id } => {
                 let order_id: Arc<str> = order_id.into();
-                if !self.listed.was_withdrawn_from(&order_id, number) {
-                    self.listed.excuse(number);
-                }
                 intent.finish(Finding::Recovered { order_id: order_id.clone(), status: None });
                 self.listed.adopt(&order_id, number, seen);
+                self.listed.excuse(number);
             }
             Ruling::NotPlaced => {
                 // It stays among the decided intents of its key, so an order that appears is still noticed.

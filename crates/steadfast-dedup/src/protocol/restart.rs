@@ -49,6 +49,7 @@ impl OrderProtocol {
         // The entry that withdrew another intent's answer may be gone, or come later.
         self.dispossess(&order_id, number);
         self.listed.adopt(&order_id, number, seen);
+        self.listed.excuse(number);
         self.finish(number, Finding::Recovered { order_id, status }, out);
         self.resolve(&key, out);
     }

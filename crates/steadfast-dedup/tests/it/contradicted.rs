@@ -587,3 +587,15 @@ async fn o06_a_market_order_is_missed_where_ended_orders_are_listed() {
     sleep(s(100)).await;
     assert_eq!(contradicted(&rig), ["ghost"]);
 }
+
+/// Regression: while the invented identifier was missing in the lists, no order counted as absent, also after its own order
+/// had been found: the lost one was never decided.
+#[tokio::test(start_paused = true)]
+async fn o06_an_invented_identifier_whose_order_is_found_bars_no_absence() {
+    let rig = Rig::new();
+    rig.gateway.will([stray("ghost"), gw504()]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Placed("ghost".into()));
+    assert_eq!(rig.place("b", &order(3)).await, Told::Resent("o2".into()), "{:?}", rig.events());
+    assert_eq!((found(&rig), contradicted(&rig)), (vec![(0, "o1".into())], vec!["ghost".into()]));
+    rig.check();
+}

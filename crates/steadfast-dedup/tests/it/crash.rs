@@ -292,6 +292,26 @@ async fn s79_crash_after_send() {
     assert_eq!((world.gateway.posts(), world.gateway.gets()), (1, reads));
 }
 
+/// Regression: the invented identifier was missing in all lists of later processes, too.
+#[tokio::test(start_paused = true)]
+async fn o06_an_invented_identifier_whose_order_was_found_bars_no_absence_after_a_crash() {
+    let world = World::new();
+    world
+        .gateway
+        .will([ack().reply(Reply::AckId("ghost")), Place { apply: None, ..ack().reply(Reply::Hang) }]);
+    let process = world.start();
+    assert_eq!(process.place_as("a", ORDER).await, Told::Placed("ghost".into()));
+    sleep(s(20)).await;
+    process.start_placing("b", &ORDER.replace("qty=10", "qty=3"));
+    sleep(s(1)).await;
+    process.kill();
+
+    let process = world.start();
+    is(&process.recover().await, &[("b", "not_observed")]);
+    assert_eq!(process.place_as("a", ORDER).await, Told::Attached("o1".into()));
+    assert_eq!(world.gateway.posts(), 2);
+}
+
 #[tokio::test(start_paused = true)]
 async fn s80_crash_mid_verification() {
     for (after, end, least) in [(s(50), "o1", s(40)), (s(3_600), "not_observed", s(45))] {

@@ -40,7 +40,7 @@ impl ListedOrders {
             }
         }
         // Younger acknowledgements prove nothing: lists lag. Withdrawn identifiers count too: a list that hides an order
-        // looks the same.
+        // looks the same. They do until the order is found under another one.
         let oldest = self.awaited.oldest_of(session);
         let lacks_some = oldest.is_some_and(|at| at.saturating_add(lateness) < started_at);
         if lacks_some { ListCheck::Stale } else { ListCheck::Intact }

@@ -8,7 +8,7 @@ use crate::{
     numbers::{IntentNo, LogicalTime, Session},
     protocol::{
         key::Key,
-        listed_orders::{ListedOrders, fresh::Fresh, withdrawn::Recalled},
+        listed_orders::{ListedOrders, entry::Entry, fresh::Fresh, withdrawn::Recalled},
     },
 };
 
@@ -31,7 +31,7 @@ impl ListedOrders {
         let entry = self.entries.get_mut(order_id)?;
         debug_assert!(entry.owner().is_none(), "a claim is never revoked");
         entry.own(owner);
-        self.withdrawn.forget_answer(owner);
+        self.excuse(owner);
         self.withdrawn.forget_order(order_id);
         let fresh = self.take_fresh(order_id);
         let order_id = self.entries.get_key_value(order_id).map(|(order_id, _)| order_id.clone())?;
@@ -157,15 +157,14 @@ impl ListedOrders {
         }
     }
 
-    /// True if an answer gave the order to this intent and was withdrawn.
-    pub(crate) fn was_withdrawn_from(&self, order_id: &str, number: IntentNo) -> bool {
-        self.entries.get(order_id).is_some_and(|entry| entry.was_withdrawn_from(number))
-    }
-
-    /// Notes a user's word that an intent's order is not the one its answer named: no list has to show that one.
+    /// Notes that an intent's order is not the one its answer named, by a list or a user's word: no list has to show that
+    /// one.
     pub(crate) fn excuse(&mut self, number: IntentNo) {
         self.withdrawn.forget_answer(number);
         let entries = &self.entries;
-        self.awaited.excuse(|id| entries.get(id).is_some_and(|entry| entry.was_withdrawn_from(number)));
+        self.awaited.excuse(|id| {
+            let is_its = |entry: &&Entry| entry.was_withdrawn_from(number) && entry.owner() != Some(number);
+            entries.get(id).filter(is_its).is_some()
+        });
     }
 }
