@@ -141,7 +141,8 @@ impl Told {
                     )
                 };
                 let msg = format!(
-                    "order {order_id} was acknowledged and is in no list that could be read: look whether it is placed{instead}"
+                    "order {order_id} was acknowledged and no list that could be read shows it as it was sent: look whether it is \
+                     placed{instead}"
                 );
                 let name = name.as_ref().map(|name| name.as_str().to_owned());
                 Self::Stands(Seen { name, ..seen("ack_unconfirmed", Some(intent.0), order_id, msg) })

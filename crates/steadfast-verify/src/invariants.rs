@@ -6,6 +6,7 @@
 
 mod evidence;
 mod history;
+mod other_form;
 mod ownership;
 mod run;
 mod sends;
@@ -19,7 +20,7 @@ pub use self::run::{Answer, Order, Run};
 pub type Checker = fn(&Run) -> Result<(), String>;
 
 /// All invariants, by number.
-pub const ALL: [(&str, Checker); 23] = [
+pub const ALL: [(&str, Checker); 24] = [
     ("I1", sends::i01_nothing_leaves_unrecorded),
     ("I2", ownership::i02_one_owner_per_order),
     ("I3", ownership::i03_no_more_orders_than_intents),
@@ -43,6 +44,7 @@ pub const ALL: [(&str, Checker); 23] = [
     ("I21", surface::i21_doubt_is_told_in_full),
     ("I22", surface::i22_accounts_share_nothing),
     ("I23", unlisted::i23_an_unlisted_order_is_told_in_time),
+    ("I24", other_form::i24_an_order_of_another_quantity_is_told_in_time),
 ];
 
 /// Returns all violations of a run.

@@ -118,7 +118,7 @@ pub(super) fn sum_up(
         ("refused but placed", events.refused_but_placed),
         ("excess orders", events.excess),
         ("acknowledged but in no list", events.ack_not_listed),
-        ("placed, and in no list that could be read", counts.unconfirmed),
+        ("placed, and shown by no list as they were sent", counts.unconfirmed),
         ("corrected", events.corrected),
         ("other events", events.other),
     ] {

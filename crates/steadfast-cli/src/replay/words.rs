@@ -6,7 +6,7 @@
 pub(crate) const STATUSES: [(&str, &str); 8] = [
     (
         "placed",
-        "The order is at the service, under this `orderId`. If no list could be read that shows it, a line `event: ack unconfirmed` says so: look for it.",
+        "The order is at the service, under this `orderId`. If no list could be read that shows it as it was sent, a line `event: ack unconfirmed` says so: look for it.",
     ),
     ("refused", "The service looked at the order and refused it for good; `msg` says why."),
     (

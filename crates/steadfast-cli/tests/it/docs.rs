@@ -109,8 +109,9 @@ const EVENTS: [(&str, &str, &str); 11] = [
     ),
     (
         "ack unconfirmed",
-        "The same, and no list could be read that must show it.",
-        "Look whether it is placed. If other ids are named, cancel none before you know.",
+        "The same, and no list could be read that must show it; or the list shows it with another quantity, which nothing \
+         explains.",
+        "Look whether it is placed, and with which quantity. If other ids are named, cancel none before you know.",
     ),
     (
         "refusal unconfirmed",
@@ -452,7 +453,7 @@ async fn results(page: &mut String) {
     for paragraph in [
         "The last line on standard error is `placed N (N now, N before) refused N unresolved N`, where `before` counts \
          orders that an earlier run had sent; behind them stands each other count that is not 0: `unconfirmed` (placed \
-         rows that are in no list that could be read), `rejected`, `not looked for` (rows of a run that was left before its last look), \
+         rows that no list which could be read shows as they were sent), `rejected`, `not looked for` (rows of a run that was left before its last look), \
          `not observed`, `not executed`, `not sent`, `bad`, `in doubt of an earlier run`, `events` and `events of earlier runs`. Lines before it \
          say more. That of a rehearsal is `REHEARSAL: nothing was sent to the real service`.",
         "An event stands until `steadfast orders events --clear` says that it has been looked at: until then each run with \

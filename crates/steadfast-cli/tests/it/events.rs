@@ -189,7 +189,7 @@ async fn c03_rows_that_no_list_has_confirmed_are_told_and_in_the_exit_code() {
     let told = (&counts["placed"], &counts["unconfirmed"], &counts["events"]["ack_unconfirmed"]);
     assert_eq!(told, (&2.into(), &2.into(), &2.into()), "{stdout}");
     assert_eq!(counts["unconfirmed_lines"], serde_json::json!([2, 3]), "{stdout}");
-    let msg = "order 999000000001 was acknowledged and is in no list that could be read";
+    let msg = "order 999000000001 was acknowledged and no list that could be read shows it as it was sent";
     assert!(stderr.contains(&format!("line 3: ack unconfirmed: {msg}")), "{stderr}");
     assert!(
         stderr.contains("placed 2 (2 now, 0 before) refused 0 unresolved 0 unconfirmed 2 events 2"),

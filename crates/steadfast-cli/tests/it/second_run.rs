@@ -1,6 +1,10 @@
 //! A second run over a file that is interrupted tells every row as it is.
 
-use std::{process::Stdio, time::Duration};
+use std::{
+    process::Stdio,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 use tokio::io::AsyncReadExt;
 
@@ -86,4 +90,33 @@ async fn c08_each_bad_row_is_told_once_on_the_terminal_and_once_in_the_results()
         assert_eq!(rows.matches(&format!("\n{line},bad,")).count(), 1, "{rows}");
     }
     assert_eq!(gateway.orders().len(), 1);
+}
+
+/// Regression: each answer had named the order before, and the first run was killed. The second one told the rows under
+/// those identifiers, and the order of the last row as one too many: a list showed it after the others.
+#[tokio::test]
+async fn o06_a_second_run_tells_no_row_as_placed_that_its_list_contradicts() {
+    let reads = AtomicUsize::new(0);
+    let list = move |_| {
+        let mut before = listed("1001", 9);
+        before["symId"] = "EQT_TCS_EQ_NSE".into();
+        let mut orders = vec![before, listed("1002", 1), listed("1003", 2)];
+        if reads.fetch_add(1, Ordering::Relaxed) > 0 {
+            orders.push(listed("1004", 3));
+        }
+        serde_json::Value::from(orders).to_string()
+    };
+    let gateway = OwnGateway::with_list(|_| documented(429), list).await;
+    let file = orders(3);
+    let sent = [("line-2", Some("1001")), ("line-3", Some("1002")), ("line-4", Some("1003"))];
+    journal(&gateway, &file, &sent).await;
+    let output = gateway.command(&["replay", file.path(), "--yes"]).output().await.unwrap();
+    let (results, told) = said(&output);
+    // No journal says which orders were listed before the first send.
+    for (end, own) in ends(&results).iter().zip([1002, 1003, 1004]) {
+        assert!(end.contains(",unresolved,,,") && end.contains(&own.to_string()), "{results}{told}");
+    }
+    assert!(!results.contains("event: excess"), "{results}{told}");
+    assert!(gateway.orders().is_empty(), "{told}");
+    assert_eq!(output.status.code(), Some(6), "{told}");
 }

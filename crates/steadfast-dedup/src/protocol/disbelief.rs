@@ -203,10 +203,12 @@ impl OrderProtocol {
         rests || self.listed.lists.shows_ended()
     }
 
-    /// True while the list must be read for acknowledged orders that it has not shown.
+    /// True while the list must be read for acknowledged orders that it has not shown, or shows in a form that may be
+    /// another order's.
     pub(crate) fn awaits_audit(&self) -> bool {
+        let awaited = || self.listed.awaited.unlisted_from(Duration::ZERO);
         self.settings.list_shows == ListShows::Everything
-            && self.listed.awaited.unlisted_from(Duration::ZERO).is_some()
+            && (self.fidelity.first_open().is_some() || awaited().is_some())
     }
 
     /// Returns when the list is read for them next, if it was last read at `last`.
@@ -222,7 +224,8 @@ impl OrderProtocol {
                 self.listed.awaited.unlisted_from(Duration::ZERO).is_some_and(|since| since < beyond);
             schedule::next_audit(overdue, self.listed.awaited.unlisted_from(beyond), last, lateness)
         };
-        first.into_iter().chain(self.second_audit(last)).min()
+        let open = self.fidelity.first_open().map(|until| schedule::open_audit(until, last));
+        first.into_iter().chain(self.second_audit(last)).chain(open).min()
     }
 
     /// Returns when it is read once more for those that a list lacks.

@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use steadfast_spec::{Code, Decimal, OrderRecord, SymId};
 
@@ -36,6 +36,9 @@ pub(crate) struct Mismatch {
     /// The key and quantity of the record, as far as it shows them: such an order is listed.
     listed: Option<(Key, Decimal)>,
     reported: bool,
+    /// Until when lists may lack its own order, by the lateness bound. `None` where no later list would prove anything,
+    /// and once one was read after that.
+    open_until: Option<Duration>,
 }
 
 /// In which field the record differs.
@@ -77,6 +80,11 @@ impl Mismatch {
     /// Returns the key and quantity that the record shows, as far as it does.
     pub(crate) fn listed(&self) -> Option<&(Key, Decimal)> {
         self.listed.as_ref()
+    }
+
+    /// True while a list may still prove that it is another order.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open_until.is_some()
     }
 }
 
@@ -134,8 +142,23 @@ impl Fidelity {
         owner: IntentNo,
         shows: Shows,
         listed: Option<(Key, Decimal)>,
+        open_until: Option<Duration>,
     ) {
-        self.mismatches.entry(order_id.into()).or_insert(Mismatch { owner, shows, listed, reported: false });
+        let mismatch = Mismatch { owner, shows, listed, reported: false, open_until };
+        self.mismatches.entry(order_id.into()).or_insert(mismatch);
+    }
+
+    /// Returns until when lists may lack the own order of the first open one.
+    pub(crate) fn first_open(&self) -> Option<Duration> {
+        self.mismatches.values().filter_map(|mismatch| mismatch.open_until).min()
+    }
+
+    /// Closes those whose own orders a list read at this time had to show; returns their owners.
+    pub(crate) fn close_mismatches(&mut self, at: Duration) -> Vec<IntentNo> {
+        let open = self.mismatches.values_mut();
+        let closed = open
+            .filter_map(|mismatch| mismatch.open_until.take_if(|until| *until < at).map(|_| mismatch.owner));
+        closed.collect()
     }
 
     pub(crate) fn end_mismatch(&mut self, order_id: &str) {

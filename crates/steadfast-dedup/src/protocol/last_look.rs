@@ -76,6 +76,7 @@ impl OrderProtocol {
             let Some(number) = self.owner_by_answer(&order_id) else { continue };
             self.tell_ack_unconfirmed(number, &[], out);
         }
+        self.close_mismatches(Duration::MAX, out);
     }
 
     /// True if one more list may show or contradict an acknowledged order after the read at `at`; `listed`: that
@@ -88,7 +89,10 @@ impl OrderProtocol {
         let young = at.checked_sub(told_by).unwrap_or_default();
         let mut missed = self.listed.missed_before(Duration::MAX).peekable();
         // Without a list, all that is known is that none of them was shown.
-        let awaits = !listed || missed.peek().is_some() || self.listed.awaited.unlisted_from(young).is_some();
+        let awaits = !listed
+            || missed.peek().is_some()
+            || self.listed.awaited.unlisted_from(young).is_some()
+            || self.fidelity.first_open().is_some();
         let in_time = at < last.since().saturating_add(told_by);
         // The first list that lacks an order is always followed by another one.
         awaits && (in_time || missed.any(|missed| missed == at))

@@ -9,7 +9,7 @@ use crate::{
     protocol::{
         doubt::Fault,
         effect::Effect,
-        fidelity::ListFidelity,
+        fidelity::{ListFidelity, Shows},
         intent::Intent,
         key::Key,
         keys::KeyIntents,
@@ -99,16 +99,18 @@ impl OrderProtocol {
         if first && complete || taken.news {
             out.push(Effect::Seen { session, order_ids, complete });
         }
+        let mut shows = None;
         if let Some(start) = started {
             let is_whole = self.listed.lists.session(session).is_none_or(SessionList::is_monotone);
             self.audit(start, session, is_whole, out);
-        }
-        if let Some(start) = started {
             self.listed.withdrawn.end_recalls(start.seq, start.at);
+            // Lists that lose orders are not waited for without end.
+            let spared = if is_whole { Duration::ZERO } else { self.settings.gateway_timeout };
+            shows = start.at.checked_sub(spared);
         }
         // Do this before identifiers lose their owners: there may be no later list that shows them.
         self.report_disputed(out);
-        self.judge_mismatches(out);
+        self.judge_mismatches(shows, out);
         self.report_vague(out);
         for key in self.open_keys() {
             self.resolve(&key, out);
@@ -136,6 +138,7 @@ impl OrderProtocol {
         if !order_ids.is_empty() {
             out.push(Effect::Seen { session, order_ids, complete: false });
         }
+        self.judge_mismatches(None, out);
         self.report_vague(out);
         for key in self.open_keys() {
             self.resolve(&key, out);
@@ -275,11 +278,15 @@ impl OrderProtocol {
             return;
         }
         let (order, name) = (intent.order().clone(), intent.name().cloned());
+        let may_be_another = Shows::of(record, intent).is_some();
         if by_poller {
             self.prove_tag(owner, source.session, record, out);
         }
         // If the caller's own list shows it, the next list of ours is compared again.
         let is_another = by_poller && self.note_mismatch(owner, record);
+        if !by_poller && may_be_another {
+            self.listed.await_ours(&record.order_id);
+        }
         if matcher::strict(record, &order) {
             return self.fidelity.recognise();
         }

@@ -12,10 +12,14 @@
 //! instruments and sides), or as an order that would be one too many. Users of other terminals who exchange the
 //! quantities of two of our orders cannot be told from a service that does.
 //!
+//! Its own order may be listed later than the record of another one, by up to W. So the list is read again until then,
+//! and what may be its own order is held back meanwhile. An order that nothing proves to be another one by then is
+//! reported as unconfirmed: it may have been changed, or its own may be lost.
+//!
 //! A price may differ for good reasons too. It proves something only if the record equals an order that the service
 //! refused or rejected, and the acknowledged order is listed as well, as one too many.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use steadfast_spec::{Decimal, OrderRecord, SymId};
 
@@ -70,12 +74,19 @@ impl OrderProtocol {
             return true;
         }
         let listed = Key::of_record(record).zip(record.qty).filter(|_| !is_leg);
-        self.fidelity.note_mismatch(&record.order_id, owner, shows, listed);
+        // No order has the quantity zero: nothing is left of this one.
+        let may_be_another = matches!(&shows, Shows::Quantity(shown) if *shown != Decimal::default());
+        let since = self.listed.acknowledged_at(&record.order_id);
+        let since = since.filter(|_| may_be_another && self.is_unchanged(intent));
+        let open_until = since.map(|since| since.saturating_add(self.settings.lateness));
+        self.fidelity.note_mismatch(&record.order_id, owner, shows, listed, open_until);
         true
     }
 
     /// Withdraws answers that a list contradicts.
-    pub(crate) fn judge_mismatches(&mut self, out: &mut Vec<Effect>) {
+    ///
+    /// `shows`: the list shows every order that was placed W before this; `None` for a caller's list, which may lack any.
+    pub(crate) fn judge_mismatches(&mut self, shows: Option<Duration>, out: &mut Vec<Effect>) {
         // Around midnight a list may show an order of another day.
         if self.time.is_midnight_near() {
             return;
@@ -87,7 +98,9 @@ impl OrderProtocol {
         });
         let moved = self.moved_quantities();
         let proved = |(order_id, mismatch): (&Arc<str>, &Mismatch)| {
-            let is_another = self.is_another(mismatch) || moved.contains(order_id);
+            let is_another = self.is_another(mismatch)
+                || moved.contains(order_id)
+                || self.is_listed_under_its_name(mismatch);
             is_another.then(|| (order_id.clone(), mismatch.owner()))
         };
         let mut proved: BTreeSet<_> = self.fidelity.mismatches().filter_map(proved).collect();
@@ -111,12 +124,25 @@ impl OrderProtocol {
         for key in keys {
             self.resolve(&key, out);
         }
+        if let Some(at) = shows {
+            self.close_mismatches(at, out);
+        }
     }
 
-    /// True if a list shows another order under an acknowledged identifier, which is judged once midnight is over.
+    /// Reports the orders that no list read by then proves to be other ones, and whose own it had to show.
+    pub(crate) fn close_mismatches(&mut self, at: Duration, out: &mut Vec<Effect>) {
+        for owner in self.fidelity.close_mismatches(at) {
+            self.tell_ack_unconfirmed(owner, &[], out);
+        }
+    }
+
+    /// True if a list shows another order under an acknowledged identifier, or may do: that is judged by later lists, or
+    /// once midnight is over.
     pub(crate) fn is_unjudged(&self, order_id: &str) -> bool {
-        let shows_another = |mismatch| self.is_another(mismatch);
-        self.time.is_midnight_near() && self.fidelity.mismatch(order_id).is_some_and(shows_another)
+        let is_unjudged = |mismatch: &Mismatch| {
+            mismatch.is_open() || self.time.is_midnight_near() && self.is_another(mismatch)
+        };
+        self.fidelity.mismatch(order_id).is_some_and(is_unjudged)
     }
 
     /// Returns acknowledged orders shown exactly as a refused one, whose own order is listed as one too many.
@@ -151,6 +177,14 @@ impl OrderProtocol {
             |shown: &SymId| self.intents.iter().any(|(_, it)| it.order().sym_id().folded() == *shown);
         let known = |intent: &Intent| self.listed.recognises(&intent.order().sym_id().folded());
         self.intents.get(&owner).is_some_and(known) || shown.is_some_and(|shown| is_ours(&shown.folded()))
+    }
+
+    /// True if the one shown is of another instrument, and an order under the ordered one's name would be one too many:
+    /// then lists use our name for it.
+    fn is_listed_under_its_name(&self, mismatch: &Mismatch) -> bool {
+        let is_of_its_name = |intent| self.has_excess_equal(intent);
+        matches!(mismatch.shows(), Shows::Instrument(_))
+            && self.intents.get(&mismatch.owner()).is_some_and(is_of_its_name)
     }
 
     /// Returns orders shown with another quantity, whose own is listed as one too many or under another of them.

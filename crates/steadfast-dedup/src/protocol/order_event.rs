@@ -112,6 +112,10 @@ pub enum OrderEvent {
     /// [shutdown](crate::OrderTracker::shutdown) ended; or listed orders without an owner may be this one, and no list
     /// will tell.
     ///
+    /// Or lists show the identifier with another quantity, and by the lateness bound none has shown the order as it was
+    /// sent, nor proved that the one shown is another ([`AckMismatch`](Self::AckMismatch)): a user may have changed it, or its
+    /// own may be lost.
+    ///
     /// At a shutdown: no list could be read until the [lateness bound](crate::Settings::lateness_bound) plus 5 s after the
     /// shutdown began, or the only lists lack orders that they have shown. Its caller was told that it is placed under this
     /// identifier. That may be right: look for the order. It is not in doubt, and never sent again under its name.

@@ -69,6 +69,13 @@ pub(crate) fn next_audit(
     again.into_iter().chain(first).min()
 }
 
+/// Returns when to read the list for an acknowledged order that it shows in another form, if its own may be listed until
+/// `until` and the last read was at `last`.
+pub(crate) fn open_audit(until: Duration, last: Option<Duration>) -> Duration {
+    let again = last.filter(|&last| last > until).map(|last| last.saturating_add(AUDIT_EVERY));
+    again.unwrap_or(until.saturating_add(AUDIT_AFTER))
+}
+
 /// Returns when to read the list again for orders that lists of these times lack, if the last read was at `last`.
 pub(crate) fn second_audit(
     missed: impl Iterator<Item = Duration>,

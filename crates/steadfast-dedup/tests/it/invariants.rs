@@ -455,3 +455,18 @@ async fn i23_an_unlisted_order_that_nobody_is_told_of_is_found() {
     })
     .await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn i24_an_order_of_another_quantity_that_nobody_is_told_of_is_found() {
+    finds("I24", |run| {
+        for step in steps(run) {
+            if let Event::ReadEnded { list: Ok(records), .. } | Event::ReadPart { records, .. } =
+                &mut step.event
+            {
+                let its = records.iter_mut().filter(|record| record.order_id == "o1");
+                its.for_each(|record| record.qty = Some(7.into()));
+            }
+        }
+    })
+    .await;
+}

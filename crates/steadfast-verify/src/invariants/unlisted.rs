@@ -9,14 +9,14 @@ use steadfast_spec::{OrderType, Validity};
 use super::{history::History, run::Run};
 
 /// How long after the lateness bound the report may come.
-const TOLD_AFTER: Duration = Duration::from_secs(5);
+pub(super) const TOLD_AFTER: Duration = Duration::from_secs(5);
 /// A slower read may be too late for a timely report.
 const QUICK: Duration = Duration::from_millis(500);
 /// The pause after a read that brought no list.
 const LOOKED_AGAIN: Duration = Duration::from_secs(30);
 
 /// One read, from when it was requested.
-struct Look {
+pub(super) struct Look {
     opened: Duration,
     session: Option<Session>,
     /// When it was over, and whether it brought a list.
@@ -83,7 +83,7 @@ fn is_ordinary(history: &History<'_>) -> bool {
     !unusual && !lossy
 }
 
-fn looks(history: &History<'_>) -> Vec<Look> {
+pub(super) fn looks(history: &History<'_>) -> Vec<Look> {
     let mut looks = BTreeMap::new();
     for step in history.steps {
         match &step.event {
@@ -105,7 +105,7 @@ fn looks(history: &History<'_>) -> Vec<Look> {
 
 /// Returns true if every read between these times, and during the pause before them, was quick and brought a list; if
 /// `session` is set, a list of that session.
-fn can_be_read(looks: &[Look], session: Option<Session>, from: Duration, to: Duration) -> bool {
+pub(super) fn can_be_read(looks: &[Look], session: Option<Session>, from: Duration, to: Duration) -> bool {
     let from = from.saturating_sub(LOOKED_AGAIN);
     let near = |look: &&Look| look.opened <= to && look.ended.is_none_or(|(ended, _)| ended >= from);
     looks.iter().filter(near).all(|look| {
@@ -116,7 +116,7 @@ fn can_be_read(looks: &[Look], session: Option<Session>, from: Duration, to: Dur
 }
 
 /// Returns true if an event reports that an order's identifier may belong to another order.
-fn is_told(event: &OrderEvent, given: IntentNo, id: &str) -> bool {
+pub(super) fn is_told(event: &OrderEvent, given: IntentNo, id: &str) -> bool {
     match event {
         OrderEvent::Conflict { order_id, .. } => order_id == id,
         OrderEvent::AckNotListed { intent, order_id, .. }
@@ -126,7 +126,7 @@ fn is_told(event: &OrderEvent, given: IntentNo, id: &str) -> bool {
 }
 
 /// Compares identifiers loosely, because lists may spell them in their own way.
-fn is_same_id(one: &str, other: &str) -> bool {
+pub(super) fn is_same_id(one: &str, other: &str) -> bool {
     let plain = |id: &str| id.trim().trim_start_matches('0').to_ascii_lowercase();
     plain(one) == plain(other)
 }

@@ -32,6 +32,24 @@ impl ListedOrders {
         })
     }
 
+    /// Returns when an answer first named an order.
+    pub(crate) fn acknowledged_at(&self, order_id: &str) -> Option<Duration> {
+        self.entries.get(order_id)?.acknowledged().map(|acknowledged| acknowledged.at)
+    }
+
+    /// Takes back that a caller's list has shown an acknowledged order: it shows another one, as it seems. Lists of ours
+    /// decide that.
+    pub(crate) fn await_ours(&mut self, order_id: &str) {
+        let known = self.entries.get_key_value(order_id).map(|(order_id, _)| order_id.clone());
+        if let Some(order_id) = known
+            && let Some(entry) = self.entries.get_mut(&order_id)
+            && let Some(acknowledged) = entry.acknowledged()
+        {
+            entry.hide();
+            self.awaited.await_in_any_list(&order_id, acknowledged);
+        }
+    }
+
     /// Returns how an order stands that was acknowledged, if no list has shown or contradicted it.
     pub(crate) fn unconfirmed(&self, order_id: &str) -> Option<Unconfirmed> {
         let (order_id, entry) = self.entries.get_key_value(order_id)?;

@@ -185,6 +185,11 @@ impl Entry {
         !std::mem::replace(&mut self.shown, true)
     }
 
+    /// Takes back that one has.
+    pub(super) fn hide(&mut self) {
+        self.shown = false;
+    }
+
     /// Notes that a list has shown this record of it; true if none had shown any before.
     pub(super) fn show_record(&mut self, record: &OrderRecord) -> bool {
         let only_legs = (self.only_legs || !self.shown) && matcher::is_exit_leg(record);

@@ -54,7 +54,8 @@ pub(crate) struct Judgement {
     pub(crate) stuck: u64,
     /// Orders that the client itself reported as late or excess.
     pub(crate) flagged: u64,
-    /// Orders that it reported as excess although they are those of callers that were told of an invented identifier.
+    /// Orders that it reported as excess although they are those of callers that were told of an invented identifier, or
+    /// of one under which lists show another quantity.
     pub(crate) falsely_excess: u64,
     /// Orders that no caller knows or was warned about, and that were not reported.
     pub(crate) unflagged: u64,
@@ -374,10 +375,10 @@ fn unconfirmed(session: &Session) -> u64 {
 }
 
 /// Returns how many orders the client has reported as one too many although they are those of callers that were told of
-/// an identifier which no order has, and none of their terms is left over.
+/// an identifier which no order has, or one of another quantity, and none of their terms is left over.
 ///
-/// An identifier of another order is not judged: it may differ in its price alone, which contradicts nothing. Nor are
-/// lists without prices, which show different orders alike, and sessions over midnight.
+/// An identifier of another order of the same quantity is not judged: it may differ in its price alone, which contradicts
+/// nothing. Nor are lists without prices, which show different orders alike, and sessions over midnight.
 fn falsely_excess(workload: &Workload, session: &Session, shape_of: &BTreeMap<&str, Shape>) -> u64 {
     let over_midnight = session.events.iter().any(|event| {
         matches!(event, OrderEvent::Unresolved { unresolved, .. } if unresolved.reason == Reason::EpochChanged)
@@ -393,9 +394,13 @@ fn falsely_excess(workload: &Workload, session: &Session, shape_of: &BTreeMap<&s
         Some(Told::Placed(order_id)) => Some((wanted, order_id.as_str())),
         _ => None,
     });
-    let invented: BTreeSet<u64> = told
+    let is_wrong = |shape: Shape, order_id: &str| {
+        let exists = session.truth.orders.iter().any(|order| order.order_id == order_id);
+        !exists || shape_of.get(order_id).is_some_and(|shown| shown.is_of_another_quantity(shape))
+    };
+    let wrong: BTreeSet<u64> = told
         .clone()
-        .filter(|(_, order_id)| !session.truth.orders.iter().any(|order| order.order_id == **order_id))
+        .filter(|(wanted, order_id)| is_wrong(wanted.shape, order_id))
         .map(|(wanted, _)| wanted.number)
         .collect();
     // A caller whose order was never placed leaves none less for the others.
@@ -419,7 +424,7 @@ fn falsely_excess(workload: &Workload, session: &Session, shape_of: &BTreeMap<&s
         .collect();
     let is_false = |order_id: &&str| {
         let shape = shape_of.get(order_id);
-        owner(order_id).is_some_and(|number| invented.contains(&number))
+        owner(order_id).is_some_and(|number| wrong.contains(&number))
             && shape.is_some_and(|shape| left_over.get(shape).is_none_or(|&left| left == 0))
     };
     excess.into_iter().filter(is_false).count() as u64

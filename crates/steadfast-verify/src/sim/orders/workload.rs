@@ -162,6 +162,12 @@ impl Shape {
         self.0 / PER_SYMBOL == other.0 / PER_SYMBOL && ours / 7 == theirs / 7 && terms(ours) == terms(theirs)
     }
 
+    /// True if the two differ in their quantities, and not in instrument or side.
+    pub(crate) fn is_of_another_quantity(self, other: Self) -> bool {
+        let qty = |shape: Self| shape.0 % PER_SYMBOL / 14;
+        self.key() == other.key() && qty(self) != qty(other)
+    }
+
     /// Returns instrument and side, the key of orders in doubt.
     pub(crate) fn key(self) -> (u32, u32) {
         (self.0 / PER_SYMBOL, self.0 % PER_SYMBOL / 7 % 2)
