@@ -350,7 +350,8 @@ async fn converse<I, T, F, A>(
     let (screened, talk) = Screened::new(io, admit);
     let (retiring, resting) = (talk.clone(), caller.clone());
     let service = service_fn(move |request| {
-        let (answer, caller) = (answer(request, talk.next(), talk.clone()), resting.clone());
+        // Boxed: HTTP keeps room for a request's future as long as its connection lives, and this one is large.
+        let (answer, caller) = (Box::pin(answer(request, talk.next(), talk.clone())), resting.clone());
         async move {
             let answer = answer.await;
             caller.rest();
