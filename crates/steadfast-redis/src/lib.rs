@@ -6,7 +6,7 @@
 //!
 //! - [`Shared`] connects to the store. A limiter [counts with](steadfast_limit::Builder::count_with) it.
 //! - [`RedisStore`] keeps the account's token there, sealed, so that all processes make one login between them.
-//! - [`Orders`] says which process places the account's orders, and keeps their journal there.
+//! - [`Orders`] says which process places the account's orders, and keeps their journal there. A [`Standby`] waits for them.
 //! - [`SharedZone`] asks for a [`SharedPermit`], without a limiter.
 //! - [`SharedWindows`] is the rule, as a plain value: instants and events in, decisions out.
 //! - [`Script`] is the same rule for the store. A test drives both with the same history on a real server.
@@ -68,7 +68,7 @@ pub use self::{
     connect::Connect,
     error::{NotGranted, StoreError, Unfit},
     health::Health,
-    orders::{Orders, error::OrdersError},
+    orders::{Orders, error::OrdersError, standby::Standby, watch::OrdersWatch},
     rule::{Micros, Rule},
     script::Script,
     seal::{InvalidSeal, Seal},

@@ -9,34 +9,18 @@ mod model;
 pub(crate) mod ownership;
 pub(crate) mod scripts;
 mod seat;
+pub(crate) mod standby;
+pub(crate) mod watch;
 
-use std::{
-    fmt, io,
-    sync::Arc,
-    thread::{self, JoinHandle},
-};
+use std::{fmt, sync::Arc, thread::JoinHandle};
 
 use parking_lot::Mutex;
 use steadfast_call::ext::Account;
 use steadfast_dedup::journal::{Durable, Entry, Journal, JournalError, NotOwner};
-use tokio::{
-    runtime::Builder,
-    sync::{
-        mpsc::{self, UnboundedSender},
-        oneshot,
-    },
-    time::Instant,
-};
+use tokio::sync::mpsc::UnboundedSender;
 
 pub(crate) use self::keeper::Policy;
-use self::{
-    book::Book,
-    error::OrdersError,
-    keeper::{Begun, Job, Keeper},
-    ownership::Ownership,
-    seat::Seat,
-};
-use crate::{random::random_bits, store::Store};
+use self::{keeper::Job, seat::Seat, watch::OrdersWatch};
 
 /// The orders of an account, as one process has them: its own, or another one's.
 ///
@@ -70,39 +54,6 @@ pub struct Orders {
 }
 
 impl Orders {
-    /// Asks for the orders under the name of this process.
-    pub(crate) async fn of(
-        store: &Store,
-        account: &Account,
-        name: &str,
-        policy: Policy,
-    ) -> Result<Self, OrdersError> {
-        // A connection of its own, on the runtime of its own.
-        let store = Arc::new(store.another());
-        let [own, mark] = [random_bits(), random_bits()].map(|bits| bits.map_err(no_thread));
-        let seat = Arc::new(Seat::new(Ownership::new(own?), Arc::clone(&store)));
-        let keeper = Keeper {
-            book: Book::new(store, account.as_str()),
-            seat: Arc::clone(&seat),
-            name: name.to_owned(),
-            mark: mark?,
-            entries: 0,
-            renews_at: Instant::now(),
-        };
-        let runtime = Builder::new_current_thread().enable_all().build().map_err(no_thread)?;
-        let ((queue, jobs), (begun, has_begun)) = (mpsc::unbounded_channel(), oneshot::channel());
-        let thread = thread::Builder::new().name("steadfast-orders".into());
-        let keeper =
-            thread.spawn(move || runtime.block_on(keeper.run(policy, begun, jobs))).map_err(no_thread)?;
-        let ended = |_| no_thread(io::Error::other("it has ended"));
-        let (entries, salt, queue) = match has_begun.await.map_err(ended)?? {
-            Begun::Own(entries, salt) => (entries, salt_of(&salt), Some(queue)),
-            Begun::Others => (Vec::new(), [0; 16], None),
-        };
-        let (account, keeper) = (account.clone(), Some(keeper));
-        Ok(Self { seat, account, queue, keeper, entries: Mutex::new(entries), salt })
-    }
-
     /// True while this process owns the orders.
     #[must_use]
     pub fn is_owner(&self) -> bool {
@@ -113,6 +64,12 @@ impl Orders {
     #[must_use]
     pub fn owner(&self) -> Option<Arc<str>> {
         self.seat.owner()
+    }
+
+    /// Returns what is known of the owner, now and later, also when a client has these orders.
+    #[must_use]
+    pub fn watch(&self) -> OrdersWatch {
+        OrdersWatch::new(Arc::clone(&self.seat))
     }
 
     /// Returns the account.
@@ -188,12 +145,4 @@ impl fmt::Debug for Orders {
             .field("is_owner", &self.is_owner())
             .finish_non_exhaustive()
     }
-}
-
-fn no_thread(error: io::Error) -> OrdersError {
-    OrdersError::NoThread(Arc::new(error))
-}
-
-fn salt_of(text: &str) -> [u8; 16] {
-    u128::from_str_radix(text, 16).unwrap_or_default().to_be_bytes()
 }

@@ -15,7 +15,7 @@ use crate::{
     error::StoreError,
     health::Health,
     new_token::NewToken,
-    orders::{Orders, Policy, book::Book, error::OrdersError},
+    orders::{Orders, Policy, book::Book, error::OrdersError, standby::Standby},
     returns::Returns,
     rule::Rule,
     seal::Seal,
@@ -146,7 +146,7 @@ impl Shared {
     ///
     /// A dropped future leaves no owner behind.
     pub async fn orders(&self, process: &str) -> Result<Orders, OrdersError> {
-        Orders::of(&self.inner.store, &self.inner.account, process, Policy::Tell).await
+        self.ask_for_orders(process, Policy::Tell)?.orders().await
     }
 
     /// Waits until the orders are this process's. A store that cannot be reached is waited for.
@@ -159,7 +159,20 @@ impl Shared {
     ///
     /// A dropped future leaves no owner behind.
     pub async fn wait_for_orders(&self, process: &str) -> Result<Orders, OrdersError> {
-        Orders::of(&self.inner.store, &self.inner.account, process, Policy::Wait).await
+        self.stand_by(process)?.orders().await
+    }
+
+    /// Begins to wait for the orders. Unlike [`wait_for_orders`](Self::wait_for_orders), it tells meanwhile who owns them.
+    ///
+    /// # Errors
+    ///
+    /// [`OrdersError::NoThread`] if the thread that waits cannot be started.
+    pub fn stand_by(&self, process: &str) -> Result<Standby, OrdersError> {
+        self.ask_for_orders(process, Policy::Wait)
+    }
+
+    fn ask_for_orders(&self, process: &str, policy: Policy) -> Result<Standby, OrdersError> {
+        Standby::start(&self.inner.store, &self.inner.account, process, policy)
     }
 
     /// Takes the orders' journal as it is, in spite of what it may lack: a person has compared the service's order list

@@ -115,6 +115,11 @@ impl Ownership {
         matches!(self.state, State::Owning { renewed, .. } if now - renewed < OWNS_FOR)
     }
 
+    /// True once they were its own and are not any more.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self.state, State::Over(_))
+    }
+
     /// Returns the name of the process that owns the orders, as far as that is known.
     pub(crate) fn owner(&self) -> Option<&str> {
         match &self.state {

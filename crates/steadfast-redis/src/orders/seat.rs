@@ -5,6 +5,7 @@ use steadfast_dedup::journal::NotOwner;
 
 use crate::{
     orders::{ledger::Fence, ownership::Ownership},
+    rule::Micros,
     store::Store,
 };
 
@@ -26,11 +27,17 @@ impl Seat {
     /// Fails while another process may own the orders.
     pub(crate) fn owned(&self) -> Result<(), NotOwner> {
         let (ownership, now) = (self.ownership.lock(), self.store.now());
-        if ownership.is_owner(now) {
-            return Ok(());
-        }
-        let free_in = Duration::from_micros(ownership.free_in(now).unsigned_abs());
-        Err(NotOwner::new(ownership.owner().map(Arc::from), free_in.max(SOONEST)))
+        if ownership.is_owner(now) { Ok(()) } else { Err(not_owner(&ownership, now)) }
+    }
+
+    /// Returns why this process may send no order, as far as it is known, whether it owns them or not.
+    pub(crate) fn others(&self) -> NotOwner {
+        not_owner(&self.ownership.lock(), self.store.now())
+    }
+
+    /// True once its ownership is over, for good.
+    pub(crate) fn is_over(&self) -> bool {
+        self.ownership.lock().is_over()
     }
 
     /// Returns the fence of what it writes, unless its ownership is over.
@@ -45,4 +52,9 @@ impl Seat {
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Ownership) -> T) -> T {
         change(&mut self.ownership.lock())
     }
+}
+
+fn not_owner(ownership: &Ownership, now: Micros) -> NotOwner {
+    let free_in = Duration::from_micros(ownership.free_in(now).unsigned_abs());
+    NotOwner::new(ownership.owner().map(Arc::from), free_in.max(SOONEST))
 }
