@@ -89,12 +89,13 @@ impl Account {
     /// Returns how a client of this account gets its tokens, the same for every verb: the given token, else logins with
     /// an authenticator's secret that share the store, else the token that `steadfast login` keeps there.
     pub(crate) async fn access(&self) -> Result<Access, Failed> {
-        let invalid = |error: InvalidAccess| {
-            let name = error.value().to_uppercase();
-            Failed::usage(format_args!("STEADFAST_{name}: {error}"))
-        };
+        self.credentials().await?.access(self)
+    }
+
+    /// Reads all that [`access`](Self::access) needs.
+    pub(crate) async fn credentials(&self) -> Result<Credentials, Failed> {
         if let Some(token) = find("ACCESS_TOKEN").await? {
-            return Access::token(self.key.clone(), token).map_err(invalid);
+            return Ok(Credentials::Token(token));
         }
         if let Some(totp_secret) = find("TOTP_SECRET").await? {
             let client_id = match &self.client_id {
@@ -102,16 +103,12 @@ impl Account {
                 None => find_or_ask("CLIENT_ID", "client id").await?,
             };
             let password = find_or_ask("PASSWORD", "password").await?;
-            let access =
-                Access::totp(TotpCredentials { api_key: self.key.clone(), client_id, password, totp_secret })
-                    .map_err(invalid)?;
-            let store = self.store()?;
             // A damaged store blocks every login. Report it before anything waits for a token.
-            store.summary_of(&self.identity()).await.map_err(store_failed)?;
-            return Ok(access.store(store));
+            self.store()?.summary_of(&self.identity()).await.map_err(store_failed)?;
+            return Ok(Credentials::Totp { client_id, password, totp_secret });
         }
         self.expires().await?;
-        Access::stored(self.key.clone(), self.user().to_owned(), self.store()?).map_err(invalid)
+        Ok(Credentials::Stored)
     }
 
     /// Returns when the stored token ends, if that is known.
@@ -207,6 +204,41 @@ impl Account {
     /// Opens the account's store.
     pub(crate) fn store(&self) -> Result<FileStore, Failed> {
         FileStore::open(self.path()?).map_err(store_failed)
+    }
+}
+
+/// A way to get tokens. Several clients may go it.
+pub(crate) enum Credentials {
+    Token(SecretString),
+    Totp {
+        client_id: SecretString,
+        password: SecretString,
+        totp_secret: SecretString,
+    },
+    /// A person logs in.
+    Stored,
+}
+
+impl Credentials {
+    /// Returns what a client of the account gets its tokens by.
+    pub(crate) fn access(&self, account: &Account) -> Result<Access, Failed> {
+        let key = account.key.clone();
+        let access = match self {
+            Self::Token(token) => Access::token(key, token.clone()),
+            Self::Totp { client_id, password, totp_secret } => Access::totp(TotpCredentials {
+                api_key: key,
+                client_id: client_id.clone(),
+                password: password.clone(),
+                totp_secret: totp_secret.clone(),
+            }),
+            Self::Stored => Access::stored(key, account.user().to_owned(), account.store()?),
+        };
+        let access = access.map_err(|error: InvalidAccess| {
+            let name = error.value().to_uppercase();
+            Failed::usage(format_args!("STEADFAST_{name}: {error}"))
+        })?;
+        // Logins of all verbs share it.
+        Ok(if matches!(self, Self::Totp { .. }) { access.store(account.store()?) } else { access })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use steadfast::{
-    Access, BaseUrl, Client, InvalidClient, Paths,
+    Access, BaseUrl, Client, ClientBuilder, InvalidClient, Paths,
     call::Routes,
     dedup::{OrderTracker, journal::FileJournal},
     limit::{self, ColdStart, InvalidLimiter, ZoneLimiter},
@@ -52,11 +52,7 @@ pub(crate) fn create(
     let account = limit::Account::new(base.to_string());
     // A run's record is of one trading day, and the next run goes by the machine's clock.
     let safety = resends.settings().refuse_disputed_day(true);
-    let builder = Client::builder(base, access)
-        .paths(Paths::public())
-        // The proxy passes on requests of others; no other verb has one to an unknown path.
-        .routes(Routes::new(&Paths::public()).guard_unknown())
-        .account(account.clone());
+    let builder = begin(base, access, account.clone());
     let builder = match journal {
         Some(path) => {
             refuse_without_lock(&path)?;
@@ -77,9 +73,46 @@ pub(crate) fn create(
             builder.limiter(limiter).order_safety(safety)
         }
     };
-    let invalid =
-        |error: InvalidClient| Failed::usage(format_args!("{}; nothing was sent", with_source(&error)));
-    builder.build().map_err(invalid)
+    build(builder)
+}
+
+/// The orders of an account that several processes share, as one of them has them.
+#[cfg(feature = "redis")]
+pub(crate) enum Book {
+    /// This process places them.
+    Own(steadfast::redis::Orders),
+    /// Another one does.
+    OfOthers(steadfast::redis::OrdersWatch),
+}
+
+/// Creates a client that shares its account, its limits and its orders with other machines.
+#[cfg(feature = "redis")]
+pub(crate) fn create_sharing(
+    base: BaseUrl,
+    access: Access,
+    account: limit::Account,
+    limits: ZoneLimiter,
+    resends: Resends,
+    book: Book,
+) -> Result<Client, Failed> {
+    let safety = resends.settings().refuse_disputed_day(true);
+    let builder = begin(base, access, account).limiter(limits);
+    build(match book {
+        Book::Own(orders) => builder.order_safety(safety).shared_orders(orders),
+        Book::OfOthers(watch) => builder.tracker(OrderTracker::journaled(safety, watch)),
+    })
+}
+
+fn begin(base: BaseUrl, access: Access, account: limit::Account) -> ClientBuilder {
+    let builder = Client::builder(base, access).paths(Paths::public());
+    // The proxy passes on requests of others; no other verb has one to an unknown path.
+    builder.routes(Routes::new(&Paths::public()).guard_unknown()).account(account)
+}
+
+fn build(builder: ClientBuilder) -> Result<Client, Failed> {
+    builder.build().map_err(|error: InvalidClient| {
+        Failed::usage(format_args!("{}; nothing was sent", with_source(&error)))
+    })
 }
 
 /// Returns limits that begin with what an earlier run with this journal has spent.

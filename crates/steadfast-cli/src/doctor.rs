@@ -30,15 +30,14 @@ use crate::{
     summary::{ACCOUNT_BUDGET, MANY_SESSIONS, recent_sessions, unknown_ends},
 };
 
-const SHARED_STORE: &str = "\
-If STEADFAST_SHARED_STORE holds the address of the Redis or Valkey server that the account's machines share, that is looked \
-at as well (redis://:PASSWORD@HOST:PORT).";
-
 #[derive(clap::Args)]
-#[command(after_help = format!("{}\n\n{SHARED_STORE}", account::SECRETS))]
+#[command(after_help = account::SECRETS)]
 pub(crate) struct Args {
     #[command(flatten)]
     account: account::Whose,
+    #[cfg(feature = "redis")]
+    #[command(flatten)]
+    redis: crate::redis::Redis,
     /// Print the findings as one JSON object.
     #[arg(long)]
     json: bool,
@@ -68,7 +67,7 @@ async fn examine(args: Args) -> Result<(), Failed> {
     let summary = store(&account, &mut findings).await;
     limits(&account, &mut findings);
     #[cfg(feature = "redis")]
-    shared_store::examine(&mut findings).await;
+    shared_store::examine(args.redis, &mut findings).await;
     redirect(&account, &mut findings).await;
     address(&account, &mut findings);
     let causes = service(&account, summary, &mut findings).await?;

@@ -29,6 +29,8 @@ mod proxy;
 mod question;
 mod reach;
 mod readable;
+#[cfg(feature = "redis")]
+mod redis;
 mod replay;
 mod resends;
 mod sandbox;

@@ -5,6 +5,8 @@ mod child;
 mod descriptors;
 mod lock;
 mod news;
+#[cfg(feature = "redis")]
+mod owner;
 mod programs;
 mod reload;
 #[cfg(unix)]
@@ -22,6 +24,8 @@ use std::{
 };
 
 use secrecy::{ExposeSecret, SecretString};
+#[cfg(feature = "redis")]
+use steadfast::redis::Standby;
 use steadfast::{BaseUrl, Client, Paths};
 use steadfast_proxy::{
     Proxy,
@@ -37,15 +41,15 @@ use tokio::{
 use self::{
     announce::{Facts, announce},
     child::Program,
+    news::Telling,
     programs::Programs,
     reload::{Changeable, Reload},
     supervisor::Supervisor,
-    upstream::Upstream,
+    upstream::{Kept, Upstream},
 };
 use crate::{
     account::{SECRETS, base_url},
-    config,
-    events::Kept,
+    config, events,
     exit::{Failed, print_note},
     orders::{self, Note},
     resends::Resends,
@@ -128,6 +132,9 @@ pub(crate) struct Served {
     /// Let nothing pass but what reads and what cancels (DELETE), whatever the local token.
     #[arg(long)]
     read_only: bool,
+    #[cfg(feature = "redis")]
+    #[command(flatten)]
+    redis: crate::redis::Redis,
     #[command(flatten)]
     resends: Resends,
     /// How long orders and changes on their way may take to be answered once a signal ends the proxy.
@@ -161,7 +168,12 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
     };
     let operators = bind(SocketAddr::new(LOCAL, args.admin_port)).await?;
     let target = if args.sandbox { None } else { args.base_url };
-    let upstream = Upstream::open(target, args.store, args.journal, args.token_file, args.resends).await?;
+    #[cfg(feature = "redis")]
+    let shared_at = if args.sandbox { None } else { args.redis.address().await? };
+    #[cfg(not(feature = "redis"))]
+    let shared_at = refuse_shared().await?;
+    let kept = Kept { store: args.store, journal: args.journal, token_file: args.token_file, shared_at };
+    let mut upstream = Upstream::open(target, kept, args.resends).await?;
     let options = Changeable {
         token: upstream.token.clone(),
         token_file: upstream.token_file.clone(),
@@ -171,12 +183,11 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
         drain: args.drain,
     };
     let admission = admission(&options)?;
-    if let Some(kept) = upstream.journal.as_deref().map(Kept::beside) {
+    if let Some(kept) = upstream.journal.as_deref().map(events::Kept::beside) {
         kept.check().map_err(|error| Failed::usage(format_args!("{}: {error}", kept.path().display())))?;
     }
     let sandbox_admin = upstream.serve_sandbox_admin().await?;
-    let client = upstream.client.clone();
-    let proxy = Proxy::new(client.clone(), upstream.base.clone(), &Paths::public(), admission)
+    let proxy = Proxy::new(upstream.client.clone(), upstream.base.clone(), &Paths::public(), admission)
         .account(upstream.account.as_str());
     let proxy = if args.sandbox { proxy.pass_test_intent() } else { proxy };
     let supervisor = Arc::new(Supervisor::of_environment());
@@ -188,6 +199,10 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
         None => proxy,
     };
     let admin = operators.local_addr().map_err(Failed::error)?;
+    let telling = Arc::new(Telling::new(upstream.journal.clone()));
+    telling.hear(proxy.client().tracker().events());
+    #[cfg(feature = "redis")]
+    let (proxy, sharing) = share(proxy, upstream.shares.take(), &telling).await;
     let facts = Facts {
         base_url: programs.base_url()?,
         socket: args.listen.clone(),
@@ -213,10 +228,6 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
         }
         Task::Run(command) => Some(child::start(&command, &facts, &upstream.token)?),
     };
-    let (enough, last) = oneshot::channel::<()>();
-    let (journal, events) = (upstream.journal.clone(), client.tracker().events());
-    let telling = tokio::spawn(async move { news::tell(events, journal.as_deref(), last).await });
-
     let (quiet, quieted) = oneshot::channel::<()>();
     let operating = proxy.clone();
     let operating =
@@ -227,11 +238,11 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
     let mut serving = JoinSet::new();
     serving.spawn(async move { programs.serve(&trading, async { drop(ended.await) }).await });
     supervisor.ready();
-    let (told, account) = (supervisor.clone(), client.clone());
+    let (told, account) = (supervisor.clone(), proxy.clone());
     // If a lock is never released, this call blocks, no sign of life is sent, and systemd restarts the proxy.
     let watched = tokio::spawn(async move {
         told.watch(|| {
-            let _ = account.in_doubt();
+            let _ = account.client().in_doubt();
         })
         .await
     });
@@ -240,6 +251,9 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
         code = over(child.as_mut(), &mut signals, reload.as_deref()) => (None, code),
     };
     proxy.stop();
+    // It takes no orders any more, and keeps those that it has.
+    #[cfg(feature = "redis")]
+    drop(sharing);
     let patience = match &reload {
         Some(reload) => reload.drain(),
         None => Duration::from_secs(args.drain.into()),
@@ -255,7 +269,7 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
         if timeout_at(until, proxy.drained()).await.is_err() {
             print_note("steadfast: --drain is over, and orders have no answer yet");
         }
-        let settled = settle(&client, upstream.journal.as_deref()).await;
+        let settled = settle(&proxy.client(), upstream.journal.as_deref()).await;
         // Until now a cancel got out.
         let _ = end.send(());
         let served = match served {
@@ -271,9 +285,7 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
     let _ = quiet.send(());
     // A viewer that does not read must not keep the process.
     let _ = timeout(LAST_WORD, operating).await;
-    let _ = enough.send(());
-    // It only ends early if it panics, and then an event may not have been told.
-    let told = telling.await.unwrap_or(1);
+    let told = telling.end().await;
     watched.abort();
     let events = news::standing(upstream.journal.as_deref(), told);
     result?;
@@ -281,6 +293,38 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
         Some(code) if code != 0 => Err(Failed::as_program(code)),
         _ if events > 0 => Err(Failed::outcome_unknown()),
         _ => Ok(()),
+    }
+}
+
+/// Lets the proxy place the orders that several share, whenever they are this process's. Dropped, the tasks end.
+#[cfg(feature = "redis")]
+async fn share(
+    proxy: Proxy,
+    shares: Option<(owner::Shares, Standby)>,
+    telling: &Arc<Telling>,
+) -> (Proxy, JoinSet<()>) {
+    let mut tasks = JoinSet::new();
+    let Some((shares, standby)) = shares else { return (proxy, tasks) };
+    let known = shares.known();
+    let proxy = proxy.shares_orders(known.clone());
+    let (kept, telling) = (proxy.clone(), telling.clone());
+    tasks.spawn(async move {
+        shares.keep(standby, kept, telling).await;
+    });
+    let examined = known.clone();
+    tasks.spawn(async move { examined.examine().await });
+    known.begins().await;
+    (proxy, tasks)
+}
+
+/// Refuses to place orders alone where a store is given for them.
+#[cfg(not(feature = "redis"))]
+async fn refuse_shared() -> Result<Option<SecretString>, Failed> {
+    match crate::secret::find("REDIS_URL").await? {
+        Some(_) => Err(Failed::usage(
+            "this command was built without the feature `redis`, and STEADFAST_REDIS_URL is set",
+        )),
+        None => Ok(None),
     }
 }
 

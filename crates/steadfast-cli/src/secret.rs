@@ -49,7 +49,7 @@ pub(crate) fn origin(name: &str) -> Result<Option<String>, Failed> {
 
 /// The variables that are not secret: the user, the address for the browser, and that of the shared store, but for its
 /// password.
-const SHOWN: [&str; 3] = ["CLIENT_ID", "REDIRECT_URI", "SHARED_STORE"];
+const SHOWN: [&str; 3] = ["CLIENT_ID", "REDIRECT_URI", "REDIS_URL"];
 
 /// How a secret is given, and by whom.
 struct Given {

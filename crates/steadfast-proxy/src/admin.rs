@@ -13,20 +13,23 @@ use crate::{
     front::{Framing, Front, Head, Refusal, Scope, Visitor, bearer},
     ruling::Ruled,
     server::{Proxy, text},
-    token_health,
+    sharing, token_health,
 };
 
 /// A call of an operator. Not to be printed: it may hold a one-time token.
 pub(crate) enum Task {
     Live,
     Started,
-    Ready,
+    /// Whether it can be of use; if true, whether it places orders.
+    Ready(bool),
     Metrics,
     Halt,
     Resume,
     Reload,
     /// Rule on an order; `None` if the query cannot be read.
     Rule(Option<Ruled>),
+    /// Accept the shared journal of the orders by this mark.
+    Accept(String),
     /// The page for a visitor without a cookie.
     Door,
     Page,
@@ -47,7 +50,7 @@ pub(crate) enum Task {
 impl Task {
     /// True if its caller has shown a token or a cookie.
     pub(crate) fn is_of_known(&self) -> bool {
-        !matches!(self, Self::Live | Self::Started | Self::Ready | Self::Door | Self::Enter { .. })
+        !matches!(self, Self::Live | Self::Started | Self::Ready(_) | Self::Door | Self::Enter { .. })
     }
 }
 
@@ -65,7 +68,9 @@ pub(crate) fn admit(front: &Front, access: &Access, head: &[u8]) -> Result<(Task
         // A supervisor has no token, and learns no more than whether the process lives and can be of use.
         ("GET", "/livez") => Task::Live,
         ("GET", "/startupz") => Task::Started,
-        ("GET", "/readyz") => Task::Ready,
+        ("GET", "/readyz") => Task::Ready(false),
+        // For what balances orders among several sidecars.
+        ("GET", "/readyz?role=owner") => Task::Ready(true),
         ("GET", "/") if known.is_some() => Task::Page,
         // The fragment of a link does not reach this side, so a page has to send it. It holds nothing else.
         ("GET", "/") => Task::Door,
@@ -101,6 +106,9 @@ fn permitted(call: (&str, &str), from: Visitor, granted: Scope, head: &Head<'_>)
             let query = target.split_once('?').map_or("", |(_, query)| query);
             (Task::Rule(Ruled::read(query)), Scope::Trade)
         }
+        ("POST", target) if target.starts_with(ACCEPT) => {
+            (Task::Accept(target[ACCEPT.len()..].to_owned()), Scope::Trade)
+        }
         // A cookie must not outlive itself.
         ("POST", "/-/link") if from == Visitor::Program => {
             let host = head.one("host")?.ok_or(Refusal::Host)?;
@@ -111,31 +119,32 @@ fn permitted(call: (&str, &str), from: Visitor, granted: Scope, head: &Head<'_>)
         (_, "/-/state" | "/-/events" | "/-/halt" | "/-/resume" | "/-/reload" | "/-/link" | "/-/enter") => {
             return Err(Refusal::Method);
         }
-        (_, target) if path_of(target) == RULE => return Err(Refusal::Method),
+        (_, target) if path_of(target) == RULE || target.starts_with(ACCEPT) => return Err(Refusal::Method),
         _ => return Err(Refusal::Path),
     };
     if granted < needed { Err(Refusal::Scope) } else { Ok(task) }
 }
 
 const RULE: &str = "/-/rule";
+const ACCEPT: &str = "/-/accept?mark=";
 
 fn path_of(target: &str) -> &str {
     target.split_once('?').map_or(target, |(path, _)| path)
 }
 
 /// Answers a call. A stream ends when `stop` changes.
-pub(crate) fn answer(proxy: &Proxy, task: Task, stop: &watch::Receiver<()>) -> Response<AnswerBody> {
-    let Forward { client, dashboard, switch, .. } = &*proxy.forward;
+pub(crate) async fn answer(proxy: &Proxy, task: Task, stop: &watch::Receiver<()>) -> Response<AnswerBody> {
+    let Forward { dashboard, switch, .. } = &*proxy.forward;
     let mut answer = match task {
         Task::Live => text(StatusCode::OK, "ok\n"),
-        Task::Started | Task::Ready if !proxy.is_running() => {
+        Task::Started | Task::Ready(_) if !proxy.is_running() => {
             text(StatusCode::SERVICE_UNAVAILABLE, "ending\n")
         }
         // A process without a token has started all the same: to start it again brings none.
         Task::Started => text(StatusCode::OK, "ok\n"),
-        Task::Ready => match token_health::trouble(&client.tokens().status()) {
+        Task::Ready(owner) => match token_health::trouble(&proxy.client().tokens().status()) {
             Some(why) => text(StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
-            None => text(StatusCode::OK, "ok\n"),
+            None => sharing::readiness(proxy.forward.sharing(), owner),
         },
         Task::Metrics => text(StatusCode::OK, figures(proxy)),
         Task::Halt => {
@@ -158,6 +167,13 @@ pub(crate) fn answer(proxy: &Proxy, task: Task, stop: &watch::Receiver<()>) -> R
             StatusCode::BAD_REQUEST,
             "a ruling has account, intent, and placed=ORDER-ID or not-placed=\n",
         ),
+        Task::Accept(mark) => match proxy.forward.shared.get() {
+            Some(shared) => match shared.accept(mark).await {
+                Ok(()) => text(StatusCode::OK, "accepted; the orders are taken in about 8 s\n"),
+                Err(why) => text(StatusCode::CONFLICT, format!("{why}\n")),
+            },
+            None => text(StatusCode::CONFLICT, "orders are not shared\n"),
+        },
         Task::Door => of_page(&DOOR, StatusCode::UNAUTHORIZED),
         Task::Page => of_page(&DASHBOARD, StatusCode::OK),
         Task::State(scope) => match serde_json::to_vec(&dashboard.state(scope)) {
@@ -206,7 +222,7 @@ fn entered(cookie: &str) -> Response<AnswerBody> {
 
 /// Writes the figures in Prometheus' text format.
 fn figures(proxy: &Proxy) -> String {
-    let client = &proxy.forward.client;
+    let client = proxy.client();
     let mut page = String::new();
     let unresolved = client.tracker().unresolved().len();
     for (name, help, value) in [
@@ -226,6 +242,9 @@ fn figures(proxy: &Proxy) -> String {
             page,
             "# HELP steadfast_{name} {help}\n# TYPE steadfast_{name} gauge\nsteadfast_{name} {value}\n"
         );
+    }
+    if let Some(sharing) = proxy.forward.sharing() {
+        sharing::figures(&mut page, &sharing);
     }
     page
 }

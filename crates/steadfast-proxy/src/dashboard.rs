@@ -16,12 +16,12 @@ mod watched;
 mod words;
 
 use std::{
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::{Duration, UNIX_EPOCH},
 };
 
 use parking_lot::Mutex;
-use steadfast::{BaseUrl, Client, call::WallClock};
+use steadfast::{BaseUrl, call::WallClock};
 use tokio::{
     sync::{Semaphore, broadcast::error::RecvError, watch},
     time::{Instant, MissedTickBehavior, interval},
@@ -37,9 +37,9 @@ pub(crate) use self::{
 use self::{
     board::{Board, Now},
     reading::{Reading, millis},
-    state::State,
+    state::{SharingState, State},
 };
-use crate::{front::Scope, orders::Orders};
+use crate::{current::Current, front::Scope, orders::Orders, sharing::SharedOrders};
 
 /// The most streams at once.
 const VIEWERS: usize = 16;
@@ -60,15 +60,18 @@ pub(crate) struct Dashboard {
 
 /// The sources of the readings.
 pub(crate) struct Sources {
-    pub(crate) client: Client,
+    pub(crate) client: Current,
     pub(crate) orders: Arc<Orders>,
     /// False once the sidecar was told to end.
     pub(crate) running: watch::Receiver<bool>,
+    /// The orders, where several sidecars share them.
+    pub(crate) shared: Arc<OnceLock<Arc<dyn SharedOrders>>>,
 }
 
 impl Sources {
     fn read(&self) -> Reading {
-        Reading::of(&self.client, self.orders.running(), *self.running.borrow())
+        let sharing = self.shared.get().map(|shared| SharingState::of(&shared.now()));
+        Reading { sharing, ..Reading::of(&self.client.get(), self.orders.running(), *self.running.borrow()) }
     }
 }
 
@@ -95,7 +98,8 @@ impl Dashboard {
     /// end.
     pub(crate) async fn watch(&self) {
         let _alone = self.sampler.lock().await;
-        let mut events = self.sources.client.tracker().events();
+        let mut clients = self.sources.client.changes();
+        let mut events = clients.borrow_and_update().tracker().events();
         let mut ticks = interval(SAMPLE);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut is_told = true;
@@ -104,6 +108,10 @@ impl Dashboard {
                 _ = ticks.tick() => {
                     let reading = self.sources.read();
                     self.board.lock().sample(self.now(), reading);
+                }
+                Ok(()) = clients.changed() => {
+                    events = clients.borrow_and_update().tracker().events();
+                    is_told = true;
                 }
                 event = events.recv(), if is_told => match event {
                     Ok(event) => self.board.lock().order_event(self.now(), &event),

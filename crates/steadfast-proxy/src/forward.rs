@@ -1,6 +1,9 @@
 //! The way of one admitted request through the stack.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::{Extensions, Method, Request, Response, StatusCode};
@@ -21,11 +24,13 @@ use tokio::{
 use crate::{
     answer::{AnswerBody, Own, clean},
     away::Away,
+    current::Current,
     dashboard::{Dashboard, OrderEnd, Sources, WatchedOrder},
     front::{Admitted, Scope},
     mask::{Masked, Masks},
     orders::{Conflict, Entry, Orders, UNHEARD, found},
     screen::Talk,
+    sharing::{self, SharedOrders, Sharing},
     switch::Switch,
     token_health::TokenGuard,
 };
@@ -41,7 +46,7 @@ const ORDER_ANSWER: usize = 64 * 1024;
 
 /// What all connections share.
 pub(crate) struct Forward {
-    pub(crate) client: Client,
+    pub(crate) client: Current,
     pub(crate) base: BaseUrl,
     pub(crate) orders: Arc<Orders>,
     pub(crate) dashboard: Arc<Dashboard>,
@@ -50,30 +55,48 @@ pub(crate) struct Forward {
     /// Apart from the others, so that no poll keeps an order out.
     reads: Semaphore,
     others: Semaphore,
-    began: Instant,
+    /// When its client was new.
+    began: Mutex<Instant>,
     away: Mutex<Away>,
     token: TokenGuard,
+    /// The orders, where several sidecars share them.
+    pub(crate) shared: Arc<OnceLock<Arc<dyn SharedOrders>>>,
 }
 
 impl Forward {
     pub(crate) fn new(client: Client, base: BaseUrl, prefix: String) -> Self {
-        let tracker = client.tracker().clone();
-        let notes = tracker.clone();
+        let client = Current::new(client);
+        let (now, noting) = (client.clone(), client.clone());
         let prefix = format!("{NAMES}{prefix}");
-        let orders =
-            Orders::new(prefix, move |name| tracker.verdict_of(name), move |name| notes.note_heard(name));
-        for left in client.tracker().unheard() {
-            if let Some(name) = left.name.filter(|name| name.as_str().starts_with(NAMES)) {
-                orders.stand(terms(&left.order), name, found(left.verdict));
-            }
-        }
+        let orders = Orders::new(
+            prefix,
+            move |name| now.get().tracker().verdict_of(name),
+            move |name| noting.get().tracker().note_heard(name),
+        );
+        stand_unheard(&orders, &client.get());
         let switch = Switch::new(client.clone());
-        let sources = Sources { client: client.clone(), orders: orders.clone(), running: switch.running() };
+        let shared = Arc::new(OnceLock::new());
+        let (client_now, running) = (client.clone(), switch.running());
+        let sources =
+            Sources { client: client_now, orders: orders.clone(), running, shared: Arc::clone(&shared) };
         let dashboard = Arc::new(Dashboard::new(&base, sources));
         let [reads, others] = [AT_ONCE as usize; 2].map(Semaphore::new);
-        let masks = Masks::new(client.tokens().clone());
-        let (began, away, token) = (Instant::now(), Mutex::default(), TokenGuard::default());
-        Self { client, base, orders, dashboard, switch, masks, reads, others, began, away, token }
+        let masks = Masks::new(client.clone());
+        let (began, away, token) = (Mutex::new(Instant::now()), Mutex::default(), TokenGuard::default());
+        Self { client, base, orders, dashboard, switch, masks, reads, others, began, away, token, shared }
+    }
+
+    /// Sends requests through another client from now on. Those on their way end with the one before. As after a restart, the
+    /// orders that its journal knows without a name, and whose answers may not have been heard, stand for their time.
+    pub(crate) fn replace(&self, client: Client) {
+        stand_unheard(&self.orders, &client);
+        *self.began.lock() = Instant::now();
+        self.switch.replace(client);
+    }
+
+    /// Returns what is known of the orders that several sidecars share.
+    pub(crate) fn sharing(&self) -> Option<Sharing> {
+        self.shared.get().map(|shared| shared.now())
     }
 
     /// Waits until no order or change is without an answer. None is taken meanwhile; cancels need no place.
@@ -133,11 +156,12 @@ impl Forward {
             Some(endpoint) => endpoint.moves_money(),
             None => admitted.method != Method::GET && !is_cancel,
         };
-        if moves_money && let Some(refusal) = self.token.refusal(&self.client).await {
+        let client = self.client.get();
+        if moves_money && let Some(refusal) = self.token.refusal(&client).await {
             return refusal.into_response();
         }
         let call = self.dashboard.call(admitted.endpoint);
-        let answer = self.client.forward(request).await;
+        let answer = client.forward(request).await;
         call.ends(&answer);
         match &answer {
             Ok(_) => self.away.lock().answered(),
@@ -153,7 +177,7 @@ impl Forward {
                 clean(answer.headers_mut());
                 answer.map(|body| AnswerBody::Service(Masked::of(body)))
             }
-            Err(error) => of_error(&error, moves_money, &self.switch).into_response(),
+            Err(error) => self.of_error(&error, moves_money).into_response(),
         }
     }
 
@@ -197,8 +221,9 @@ impl Forward {
             Ok(entry) => entry,
             Err(reason) => return conflict(reason).into_response(),
         };
-        if !self.is_known(&entry.name)
-            && let Some(refusal) = self.token.refusal(&self.client).await
+        let client = self.client.get();
+        if !is_known(&client, &entry.name)
+            && let Some(refusal) = self.token.refusal(&client).await
         {
             entry.placed_nothing();
             return refusal.into_response();
@@ -206,8 +231,13 @@ impl Forward {
         Call::of_mut(request.extensions_mut()).set_intent(entry.name.clone());
         let watched = order.map(|order| self.dashboard.order(&entry.name, &order));
         let call = self.dashboard.call(admitted.endpoint);
-        let caller = Waiting { forward: self, entry: Some(entry), request: Some(request.clone()) };
-        let answer = self.client.forward(request).await;
+        let caller = Waiting {
+            forward: self,
+            client: client.clone(),
+            entry: Some(entry),
+            request: Some(request.clone()),
+        };
+        let answer = client.forward(request).await;
         call.ends(&answer);
         let Some(entry) = caller.answered() else {
             return Own::in_doubt("order has no entry").into_response();
@@ -222,7 +252,7 @@ impl Forward {
                 } else {
                     entry.placed_nothing();
                 }
-                return of_error(&error, true, &self.switch).into_response();
+                return self.of_error(&error, true).into_response();
             }
         };
         let (mut parts, body) = answer.into_parts();
@@ -255,6 +285,10 @@ impl Forward {
         Response::from_parts(parts, AnswerBody::Own { body: Masked::of(Full::new(body)), then })
     }
 
+    fn of_error(&self, error: &Error, moves_money: bool) -> Own {
+        of_error(error, moves_money, &self.switch, self.sharing())
+    }
+
     /// Enters an order. While the answer to an equal one is on its way, it waits for the moment in which it is known
     /// whether that was heard: a caller that has read the answer can be back sooner than the sidecar knows of it.
     async fn enter(&self, form: String, key: Option<String>, is_new: bool) -> Result<Entry, Conflict> {
@@ -269,21 +303,30 @@ impl Forward {
         }
     }
 
-    /// True if an order of this name was sent: its repetition is told of its end, and is not sent.
-    fn is_known(&self, name: &IntentId) -> bool {
-        self.client.tracker().verdict_of(name).is_some_and(|verdict| verdict != Verdict::NotPlaced)
-    }
-
     /// Returns the order with this form that an earlier process left in doubt, with its id if it was found: as long as
     /// it is in doubt, or its caller may not have heard of it.
     fn left_in_doubt(&self, form: &str) -> Option<Option<String>> {
-        let left = self.client.recovered().ok()?;
-        let is_new = self.began.elapsed() < UNHEARD;
+        let left = self.client.get().recovered().ok()?;
+        let is_new = self.began.lock().elapsed() < UNHEARD;
         left.into_iter().filter(|left| terms(&left.order) == form).find_map(|left| match left.verdict {
             Verdict::Pending | Verdict::Resend | Verdict::Unresolved(_) => Some(None),
             verdict => found(verdict).filter(|_| is_new).map(Some),
         })
     }
+}
+
+/// Enters the orders without a name whose answers the journal does not say to have been heard.
+fn stand_unheard(orders: &Orders, client: &Client) {
+    for left in client.tracker().unheard() {
+        if let Some(name) = left.name.filter(|name| name.as_str().starts_with(NAMES)) {
+            orders.stand(terms(&left.order), name, found(left.verdict));
+        }
+    }
+}
+
+/// True if an order of this name was sent: its repetition is told of its end, and is not sent.
+fn is_known(client: &Client, name: &IntentId) -> bool {
+    client.tracker().verdict_of(name).is_some_and(|verdict| verdict != Verdict::NotPlaced)
 }
 
 /// Returns the same text for all forms that ask for the same order: the terms by which the search for a lost order
@@ -310,6 +353,7 @@ fn terms(order: &OrderRequest) -> String {
 /// A caller that waits for its order. If it goes away, a task waits for the order's end, and sends nothing.
 struct Waiting<'a> {
     forward: &'a Forward,
+    client: Arc<Client>,
     entry: Option<Entry>,
     request: Option<Request<Full<Bytes>>>,
 }
@@ -327,7 +371,7 @@ impl Drop for Waiting<'_> {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         // A call with its name joins it. If the order never left, this one cannot leave either: its time has passed.
         Call::of_mut(request.extensions_mut()).set_send_by(Instant::now().into_std());
-        let client = self.forward.client.clone();
+        let client = self.client.clone();
         let (dashboard, name) = (self.forward.dashboard.clone(), entry.name.clone());
         runtime.spawn(async move {
             match client.forward(request).await {
@@ -407,7 +451,7 @@ fn is_doubtful(kind: ErrorKind) -> bool {
 }
 
 /// Returns the answer for a call without one of the service's.
-fn of_error(error: &Error, moves_money: bool, switch: &Switch) -> Own {
+fn of_error(error: &Error, moves_money: bool, switch: &Switch, sharing: Option<Sharing>) -> Own {
     let why = one_line(causes(error));
     let why = why.as_str();
     if matches!(find_cause(error), Some(OrderWithheld::IntentMismatch)) {
@@ -426,6 +470,7 @@ fn of_error(error: &Error, moves_money: bool, switch: &Switch) -> Own {
         ErrorKind::InvalidRequest => Own::new(StatusCode::BAD_REQUEST, "http_request_error", why)
             .saying(steadfast::spec::msg::INPUT_VALIDATION),
         ErrorKind::Halted => switch.refusal(),
+        ErrorKind::NotOwner => sharing::refusal(error.not_owner(), sharing, why),
         ErrorKind::Refused => unavailable(why).retry_after(wait.unwrap_or(Duration::from_secs(1))),
         ErrorKind::RateLimited => Own::new(StatusCode::TOO_MANY_REQUESTS, "http_request_denied", why)
             .retry_after(wait.unwrap_or(Duration::from_secs(1))),

@@ -45,6 +45,13 @@
 //! It names under `absent` what cannot be told yet: the wait of each lane, the reads for an order in doubt, and how a
 //! call's time divides into queue, wire and repeats.
 //!
+//! # Several sidecars of one account
+//!
+//! Sidecars on several machines may [share](Proxy::shares_orders) the orders of an account through a store. One of them owns
+//! the orders and places them. The others stand by: they pass reads and cancels, and answer an order or a change with 503, the
+//! owner's name in `x-steadfast-owner` and in `Proxy-Status`. When a sidecar comes to own the orders, its program gives it
+//! [another client](Proxy::replace_client).
+//!
 //! # What it does not do yet
 //!
 //! It tells no figures of calls to Prometheus. After a restart, orders in doubt are looked for at once.
@@ -74,6 +81,7 @@
 mod admin;
 mod answer;
 mod away;
+mod current;
 mod dashboard;
 mod description;
 mod forward;
@@ -85,8 +93,12 @@ mod orders;
 mod ruling;
 mod screen;
 mod server;
+mod sharing;
 mod strangers;
 mod switch;
 mod token_health;
 
-pub use crate::server::Proxy;
+pub use crate::{
+    server::Proxy,
+    sharing::{SharedOrders, Sharing},
+};

@@ -16,7 +16,9 @@ use memchr::memmem::Finder;
 use parking_lot::Mutex;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use secrecy::{ExposeSecret, SecretString};
-use steadfast::auth::{Token, TokenSource};
+use steadfast::auth::Token;
+
+use crate::current::Current;
 
 /// A shorter text occurs everywhere by chance, and a masked price is worse.
 const SHORTEST: usize = 6;
@@ -79,7 +81,7 @@ impl Mask {
 
 /// The mask of an account whose token changes.
 pub(crate) struct Masks {
-    source: TokenSource,
+    client: Current,
     state: Mutex<State>,
 }
 
@@ -91,23 +93,24 @@ struct State {
 }
 
 impl Masks {
-    pub(crate) fn new(source: TokenSource) -> Self {
-        let (token, secrets) = (source.token(), source.secrets());
+    pub(crate) fn new(client: Current) -> Self {
+        let (token, secrets) = (client.get().tokens().token(), client.get().tokens().secrets());
         let mask = Arc::new(Mask::of(&secrets));
-        Self { source, state: Mutex::new(State { token, secrets, mask }) }
+        Self { client, state: Mutex::new(State { token, secrets, mask }) }
     }
 
     /// Returns the mask for an answer that is here: of the token now, and of the one before, with which it was asked for if
     /// the token was renewed meanwhile.
     pub(crate) fn now(&self) -> Arc<Mask> {
         let mut state = self.state.lock();
-        let token = self.source.token();
+        let client = self.client.get();
+        let token = client.tokens().token();
         let is_known = match (&token, &state.token) {
             (Some(now), Some(known)) => Arc::ptr_eq(now, known),
             (now, known) => now.is_none() && known.is_none(),
         };
         if !is_known {
-            let now = self.source.secrets();
+            let now = client.tokens().secrets();
             let before = std::mem::replace(&mut state.secrets, now.clone());
             (state.token, state.mask) = (token, Arc::new(Mask::of(&[now, before].concat())));
         }

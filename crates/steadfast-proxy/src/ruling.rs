@@ -43,7 +43,8 @@ impl Ruled {
 
     /// Rules. The ruling is in the journal, if there is one, moments after.
     pub(crate) fn apply(self, proxy: &Proxy) -> Response<AnswerBody> {
-        let tracker = proxy.forward.client.tracker();
+        let client = proxy.forward.client.get();
+        let tracker = client.tracker();
         let known = tracker.unresolved();
         let order = known.iter().find(|its| its.intent == self.intent && its.account == self.account);
         let order_id = match &self.ruling {

@@ -25,6 +25,7 @@ use crate::{
     listener::{Accept, Limits, listen},
     login,
     screen::{Admit, Peer, Screened, Talk},
+    sharing::SharedOrders,
     strangers::Stranger,
 };
 
@@ -92,6 +93,32 @@ impl Proxy {
             self.forward.dashboard.access.forget();
         }
         changed
+    }
+
+    /// Shares the orders of the account with other sidecars. `orders` says who owns them. An order or a change that another
+    /// one would have to place is answered with 503.
+    #[must_use]
+    pub fn shares_orders(self, orders: Arc<dyn SharedOrders>) -> Self {
+        // They are given once, before it serves.
+        let _ = self.forward.shared.set(orders);
+        self
+    }
+
+    /// Sends requests through another client from now on: one with the orders of the account, or without them. Requests on their
+    /// way end with the client before. A halt holds on, and what the client's journal left in doubt is looked for.
+    ///
+    /// # Panics
+    ///
+    /// If it is called outside of a tokio runtime.
+    pub fn replace_client(&self, client: Client) {
+        self.forward.replace(client);
+        tokio::spawn(search(self.client()));
+    }
+
+    /// Returns the client that requests go through now.
+    #[must_use]
+    pub fn client(&self) -> Arc<Client> {
+        self.forward.client.get()
     }
 
     /// Lets an operator read the configuration again, by `POST /-/reload`. `reload` returns what has changed, or why
@@ -167,15 +194,10 @@ impl Proxy {
         hosts: impl Fn(&L::Stream) -> Hosts,
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<()> {
-        let mut search = JoinSet::new();
-        let client = self.forward.client.clone();
+        let mut searching = JoinSet::new();
         // By itself the search for orders of earlier processes would begin with the next order, and an equal one has to
         // wait for its end.
-        search.spawn(async move {
-            if let Err(error) = client.recover().await {
-                tracing::debug!(%error, "no search for orders of earlier processes");
-            }
-        });
+        searching.spawn(search(self.client()));
         listen(listener, self.limits, shutdown, |stream, stop, caller| {
             let proxy = self.clone();
             let front = Front::sharing(hosts(&stream), self.admission.clone(), self.routes.clone());
@@ -218,8 +240,8 @@ impl Proxy {
     }
 
     /// Serves an operator on `listener`: `GET /livez`, `/readyz`, `/startupz` and `/metrics`, `POST /-/halt`, `/-/resume`,
-    /// `/-/reload`, `/-/rule` and `/-/link`, and the [dashboard](crate#dashboard). The first three need no token, `/metrics`
-    /// and `/-/link` any, and the others one that trades.
+    /// `/-/reload`, `/-/rule`, `/-/accept` and `/-/link`, and the [dashboard](crate#dashboard). The first three need no token,
+    /// `/metrics` and `/-/link` any, and the others one that trades.
     ///
     /// # Errors
     ///
@@ -246,11 +268,13 @@ impl Proxy {
             async move {
                 let ending = stop.clone();
                 converse(stream, admit, stop, caller, move |_, verdict: Result<admin::Task, Refusal>, _| {
-                    let answer = match verdict {
-                        Ok(task) => admin::answer(&proxy, task, &ending),
-                        Err(refusal) => Own::refusal(refusal).into_response(),
-                    };
-                    async move { answer }
+                    let (proxy, ending) = (proxy.clone(), ending.clone());
+                    async move {
+                        match verdict {
+                            Ok(task) => admin::answer(&proxy, task, &ending).await,
+                            Err(refusal) => Own::refusal(refusal).into_response(),
+                        }
+                    }
                 })
                 .await;
             }
@@ -324,6 +348,13 @@ impl Proxy {
             answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         answer
+    }
+}
+
+/// Looks for the orders that earlier processes left in doubt.
+async fn search(client: Arc<Client>) {
+    if let Err(error) = client.recover().await {
+        tracing::debug!(%error, "no search for orders of earlier processes");
     }
 }
 

@@ -7,14 +7,14 @@ use parking_lot::Mutex;
 use steadfast::Client;
 use tokio::sync::watch;
 
-use crate::answer::Own;
+use crate::{answer::Own, current::Current};
 
 /// When an order that came at the end may be tried again: another process may be there by then.
 const SUCCESSOR: Duration = Duration::from_secs(5);
 
 /// Halts the client as long as there is a reason, so that what waits in a queue is kept back, too.
 pub(crate) struct Switch {
-    client: Client,
+    client: Current,
     reasons: Mutex<Reasons>,
     /// False once the sidecar was told to end.
     running: watch::Sender<bool>,
@@ -29,7 +29,7 @@ struct Reasons {
 }
 
 impl Switch {
-    pub(crate) fn new(client: Client) -> Self {
+    pub(crate) fn new(client: Current) -> Self {
         Self { client, reasons: Mutex::default(), running: watch::channel(true).0 }
     }
 
@@ -45,12 +45,22 @@ impl Switch {
     pub(crate) fn end(&self) {
         let _reasons = self.reasons.lock();
         self.running.send_replace(false);
-        self.client.halt();
+        self.client.get().halt();
     }
 
     pub(crate) fn halt(&self) {
-        self.reasons.lock().is_halted = true;
-        self.client.halt();
+        let mut reasons = self.reasons.lock();
+        reasons.is_halted = true;
+        self.client.get().halt();
+    }
+
+    /// Puts another client in the place of the one before. What halted that one halts it, too.
+    pub(crate) fn replace(&self, client: Client) {
+        let _reasons = self.reasons.lock();
+        if self.client.get().is_halted() {
+            client.halt();
+        }
+        self.client.set(client);
     }
 
     /// An operator lets orders leave again. Fails, with the reason, if another one keeps them back.
@@ -63,7 +73,7 @@ impl Switch {
         if reasons.is_read_only {
             return Err("the proxy only reads: read-only keeps orders back");
         }
-        self.client.resume();
+        self.client.get().resume();
         Ok(())
     }
 
@@ -72,10 +82,11 @@ impl Switch {
         let mut reasons = self.reasons.lock();
         match (reasons.is_read_only, is_read_only) {
             (false, true) => {
-                reasons.is_halted = self.client.is_halted();
-                self.client.halt();
+                let client = self.client.get();
+                reasons.is_halted = client.is_halted();
+                client.halt();
             }
-            (true, false) if self.is_running() && !reasons.is_halted => self.client.resume(),
+            (true, false) if self.is_running() && !reasons.is_halted => self.client.get().resume(),
             _ => {}
         }
         reasons.is_read_only = is_read_only;
@@ -111,9 +122,28 @@ mod tests {
 
     use super::*;
 
-    fn switch() -> Switch {
+    fn client() -> Client {
         let access = Access::token("key", "token").unwrap();
-        Switch::new(Client::builder("http://127.0.0.1:9/v2".parse().unwrap(), access).build().unwrap())
+        Client::builder("http://127.0.0.1:9/v2".parse().unwrap(), access).build().unwrap()
+    }
+
+    fn switch() -> Switch {
+        Switch::new(Current::new(client()))
+    }
+
+    #[tokio::test]
+    async fn what_halts_a_client_halts_the_one_that_takes_its_place() {
+        let switch = switch();
+        switch.replace(client());
+        assert!(!switch.client.get().is_halted());
+        switch.halt();
+        switch.replace(client());
+        assert!(switch.client.get().is_halted(), "an operator has halted");
+        switch.resume().unwrap();
+        assert!(!switch.client.get().is_halted());
+        switch.end();
+        switch.replace(client());
+        assert!(switch.client.get().is_halted(), "it ends");
     }
 
     #[tokio::test]
@@ -121,21 +151,21 @@ mod tests {
         let switch = switch();
         switch.read_only(true);
         switch.halt();
-        assert!(switch.client.is_halted());
-        assert!(switch.resume().is_err() && switch.client.is_halted(), "it only reads");
+        assert!(switch.client.get().is_halted());
+        assert!(switch.resume().is_err() && switch.client.get().is_halted(), "it only reads");
         switch.read_only(false);
-        assert!(!switch.client.is_halted(), "it was resumed meanwhile");
+        assert!(!switch.client.get().is_halted(), "it was resumed meanwhile");
         switch.halt();
         switch.read_only(true);
         switch.read_only(false);
-        assert!(switch.client.is_halted(), "an operator has halted");
+        assert!(switch.client.get().is_halted(), "an operator has halted");
         switch.resume().unwrap();
-        assert!(!switch.client.is_halted());
+        assert!(!switch.client.get().is_halted());
         switch.read_only(false);
-        switch.client.halt();
+        switch.client.get().halt();
         switch.read_only(false);
-        assert!(switch.client.is_halted(), "nothing was changed");
+        assert!(switch.client.get().is_halted(), "nothing was changed");
         switch.end();
-        assert!(switch.resume().is_err() && switch.client.is_halted());
+        assert!(switch.resume().is_err() && switch.client.get().is_halted());
     }
 }

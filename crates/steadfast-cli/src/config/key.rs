@@ -74,7 +74,7 @@ const OPTIONS: [(&str, &str, Kind); 21] = [
 ];
 
 /// The values of `STEADFAST_` variables, by the names of the keys. The first two are no secrets.
-pub(crate) const SECRETS: [&str; 8] = [
+pub(crate) const SECRETS: [&str; 9] = [
     "client-id",
     "redirect-uri",
     "api-key",
@@ -82,7 +82,8 @@ pub(crate) const SECRETS: [&str; 8] = [
     "password",
     "totp-secret",
     "client-secret",
-    "shared-store",
+    "redis-url",
+    "seal-key",
 ];
 
 /// How a secret may be given: by itself, by a file that holds it, by a command that prints it.
@@ -171,7 +172,8 @@ mod tests {
                 keys.push(key);
             }
         }
-        let own = ["sandbox", "json", "config", "print-config", "help"];
+        // The address of the store is a secret in a file: `redis-url`.
+        let own = ["sandbox", "json", "config", "print-config", "help", "redis"];
         for option in options(&["proxy"]).iter().filter(|option| !own.contains(&option.as_str())) {
             assert!(keys.iter().any(|key| key.name == **option), "--{option} is no key");
         }

@@ -7,7 +7,7 @@ use steadfast::{
 };
 
 use super::finding::Findings;
-use crate::{readable, secret::find};
+use crate::redis::Redis;
 
 /// Above this, waiting for the store is what a request waits for most.
 const FAR: Duration = Duration::from_millis(20);
@@ -17,28 +17,16 @@ const ANOTHER_TIME: Duration = Duration::from_secs(1);
 const SUBJECT: &str = "shared_store";
 
 /// Looks at the store that the machines of the account share, if its address is given.
-pub(super) async fn examine(findings: &mut Findings) {
-    let address = match find("SHARED_STORE").await {
+pub(super) async fn examine(redis: Redis, findings: &mut Findings) {
+    let address = match redis.address().await {
         Ok(Some(address)) => address,
         Ok(None) => return,
         Err(failed) => return findings.bad(SUBJECT, failed),
     };
     let address = address.expose_secret();
-    hide_password_of(address);
     match health(address).await {
         Ok(health) => report(&health, findings),
         Err(error) => findings.bad(SUBJECT, error),
-    }
-}
-
-/// Masks the password in everything that is written from now on.
-fn hide_password_of(address: &str) {
-    let user_info =
-        address.rsplit_once('@').map(|(before, _)| before.split_once("://").map_or(before, |(_, it)| it));
-    if let Some((_, password)) = user_info.and_then(|info| info.split_once(':'))
-        && !password.is_empty()
-    {
-        readable::hide(&password.to_owned().into());
     }
 }
 

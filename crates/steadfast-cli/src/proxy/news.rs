@@ -1,11 +1,15 @@
 //! The news about orders, for the operator.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use parking_lot::Mutex;
 use steadfast::dedup::OrderEvent;
-use tokio::sync::{
-    broadcast::{Receiver, error::RecvError},
-    oneshot,
+use tokio::{
+    sync::{
+        broadcast::{Receiver, error::RecvError},
+        oneshot,
+    },
+    task::JoinHandle,
 };
 
 use crate::{
@@ -15,9 +19,40 @@ use crate::{
     readable::identifier,
 };
 
+/// Tells the news of each client that the proxy has had.
+pub(super) struct Telling {
+    journal: Option<PathBuf>,
+    hearers: Mutex<Vec<(oneshot::Sender<()>, JoinHandle<usize>)>>,
+}
+
+impl Telling {
+    /// What a person has to look at is written down beside `journal`.
+    pub(super) fn new(journal: Option<PathBuf>) -> Self {
+        Self { journal, hearers: Mutex::default() }
+    }
+
+    /// Tells what these events say, until the end.
+    pub(super) fn hear(&self, events: Receiver<OrderEvent>) {
+        let (journal, (enough, last)) = (self.journal.clone(), oneshot::channel());
+        let hearer = tokio::spawn(async move { tell(events, journal.as_deref(), last).await });
+        self.hearers.lock().push((enough, hearer));
+    }
+
+    /// Tells what is left, and returns how many events a person has to look at.
+    pub(super) async fn end(&self) -> usize {
+        let (mut told, hearers) = (0, std::mem::take(&mut *self.hearers.lock()));
+        for (enough, hearer) in hearers {
+            drop(enough);
+            // It only ends early if it panics, and then an event may not have been told.
+            told += hearer.await.unwrap_or(1);
+        }
+        told
+    }
+}
+
 /// Prints the news about orders, and writes down beside `journal` what a person has to look at, until `enough` and no
 /// news is left. Returns how many events a person has to look at.
-pub(super) async fn tell(
+async fn tell(
     mut events: Receiver<OrderEvent>,
     journal: Option<&Path>,
     mut enough: oneshot::Receiver<()>,

@@ -6,12 +6,18 @@ use std::{
 };
 
 use secrecy::{ExposeSecret, SecretString};
+#[cfg(feature = "redis")]
+use steadfast::redis::Standby;
 use steadfast::{Access, BaseUrl, Client};
 use steadfast_call::file::open_own;
 use steadfast_sandbox::Sandbox;
 use tokio::net::TcpListener;
 
+#[cfg(feature = "redis")]
+use super::owner::Shares;
 use super::{lock::Lock, random_token};
+#[cfg(feature = "redis")]
+use crate::redis::Store;
 use crate::{
     account::{Account, Whose},
     arena::Arena,
@@ -34,23 +40,41 @@ pub(super) struct Upstream {
     pub(super) token: SecretString,
     pub(super) token_file: Option<PathBuf>,
     pub(super) journal: Option<PathBuf>,
+    /// The orders, if other machines share them.
+    #[cfg(feature = "redis")]
+    pub(super) shares: Option<(Shares, Standby)>,
     arena: Option<Arena>,
     _lock: Option<Lock>,
 }
 
+/// What is kept of an account, and where.
+pub(super) struct Kept {
+    pub(super) store: Option<PathBuf>,
+    pub(super) journal: Option<PathBuf>,
+    pub(super) token_file: Option<PathBuf>,
+    /// The address of the store that several machines share.
+    pub(super) shared_at: Option<SecretString>,
+}
+
 impl Upstream {
     /// Opens the service at `base`, or a sandbox of its own.
-    pub(super) async fn open(
-        base: Option<BaseUrl>,
-        store: Option<PathBuf>,
-        journal: Option<PathBuf>,
-        token_file: Option<PathBuf>,
-        resends: Resends,
-    ) -> Result<Self, Failed> {
-        match base {
-            Some(base) => Self::service(Whose { base_url: base, store }, journal, token_file, resends).await,
-            None => Self::sandbox(journal, token_file, resends).await,
+    pub(super) async fn open(base: Option<BaseUrl>, kept: Kept, resends: Resends) -> Result<Self, Failed> {
+        let Kept { store, journal, token_file, shared_at } = kept;
+        let Some(base_url) = base else { return Self::sandbox(journal, token_file, resends).await };
+        let whose = Whose { base_url, store };
+        #[cfg(feature = "redis")]
+        if let Some(address) = shared_at {
+            if let Some(journal) = journal {
+                return Err(Failed::usage(format_args!(
+                    "journal {} cannot be used: the orders' journal is in the store that is shared; nothing was sent",
+                    journal.display()
+                )));
+            }
+            return Self::shared(whose, &address, token_file, resends).await;
         }
+        #[cfg(not(feature = "redis"))]
+        drop(shared_at);
+        Self::service(whose, journal, token_file, resends).await
     }
 
     async fn sandbox(
@@ -68,7 +92,18 @@ impl Upstream {
         };
         let client = client::create(base.clone(), access, journal.clone(), None, resends, &Sends::default())?;
         let account = "sandbox".to_owned();
-        Ok(Self { client, base, account, token, token_file, journal, arena: Some(arena), _lock: None })
+        Ok(Self {
+            client,
+            base,
+            account,
+            token,
+            token_file,
+            journal,
+            #[cfg(feature = "redis")]
+            shares: None,
+            arena: Some(arena),
+            _lock: None,
+        })
     }
 
     async fn service(
@@ -95,7 +130,53 @@ impl Upstream {
         hide_tokens_of(client.tokens());
         reach(&base).await?;
         let (account, token_file, journal) = (account.identity().label(), Some(token_file), Some(journal));
-        Ok(Self { client, base, account, token, token_file, journal, arena: None, _lock: Some(lock) })
+        Ok(Self {
+            client,
+            base,
+            account,
+            token,
+            token_file,
+            journal,
+            #[cfg(feature = "redis")]
+            shares: None,
+            arena: None,
+            _lock: Some(lock),
+        })
+    }
+
+    /// Opens a service whose limits and orders other machines share.
+    #[cfg(feature = "redis")]
+    async fn shared(
+        whose: Whose,
+        address: &SecretString,
+        token_file: Option<PathBuf>,
+        resends: Resends,
+    ) -> Result<Self, Failed> {
+        let account = Account::read(whose).await?;
+        let lock = Lock::of(&account)?;
+        let store = Store::connect(address, &account).await?;
+        let token_file = match token_file {
+            Some(token_file) => token_file,
+            // That of a sidecar that shares nothing, so that programs need no change.
+            None => beside(&beside(&account.path()?, ".proxy.journal"), ".token"),
+        };
+        make_folder_of(&token_file)?;
+        let token = token_in(&token_file)?;
+        let name = account.identity().label();
+        let (shares, standby, client) = Shares::open(store, account, resends).await?;
+        let base = shares.base().clone();
+        reach(&base).await?;
+        Ok(Self {
+            client,
+            base,
+            account: name,
+            token,
+            token_file: Some(token_file),
+            journal: None,
+            shares: Some((shares, standby)),
+            arena: None,
+            _lock: Some(lock),
+        })
     }
 
     /// Serves the admin API of the sandbox, if there is one.

@@ -20,6 +20,8 @@ mod journals;
 mod leaks;
 mod lock_out;
 mod login;
+#[cfg(all(unix, feature = "redis"))]
+mod many_sidecars;
 #[cfg(unix)]
 mod other_user;
 mod own_gateway;
@@ -48,6 +50,8 @@ mod second_run;
 mod session;
 mod shared_limits;
 mod shell;
+#[cfg(all(unix, feature = "redis"))]
+mod store;
 mod target;
 #[cfg(target_os = "linux")]
 mod terminal;

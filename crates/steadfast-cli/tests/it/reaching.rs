@@ -68,7 +68,7 @@ async fn c07_doctor_names_a_shared_store_that_cannot_be_reached_without_its_pass
     let user = User::new().await;
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let mut doctor = user.command(&["doctor"]);
-    doctor.env("STEADFAST_SHARED_STORE", format!("redis://:canary@{free}"));
+    doctor.env("STEADFAST_REDIS_URL", format!("redis://:canary@{free}"));
     let doctor = stdout(&doctor.output().await.unwrap());
     assert!(doctor.contains(&format!("bad       shared_store store {free} cannot be reached")), "{doctor}");
     assert!(!doctor.contains("canary"), "{doctor}");

@@ -141,6 +141,7 @@ impl Board {
                 waiting: reading.waiting,
                 trading: Word::Borrowed(reading.trading),
                 token: reading.token.clone(),
+                sharing: reading.sharing.clone(),
             },
             zones: self.strips.zones(),
             lanes: self.strips.lanes(),
@@ -158,6 +159,12 @@ impl Board {
         let mut lines = Vec::new();
         if before.trading != reading.trading {
             lines.push(trading(reading.trading));
+        }
+        let words = |reading: &Reading| reading.sharing.as_ref().map(|sharing| sharing.words.clone());
+        if let (before, Some(now)) = (words(before), words(reading))
+            && before.as_ref() != Some(&now)
+        {
+            lines.push((Level::Note, now));
         }
         match &reading.token.trouble {
             Some(why) if before.token.trouble.is_none() => {

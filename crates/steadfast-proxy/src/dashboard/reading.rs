@@ -8,7 +8,7 @@ use steadfast::{
     limit::{Snapshot, TrustStep, ZoneSettings, ZoneSnapshot},
 };
 
-use super::state::{NextFree, Token, Word};
+use super::state::{NextFree, SharingState, Token, Word};
 use crate::token_health;
 
 /// The number of lanes.
@@ -24,6 +24,8 @@ pub(crate) struct Reading {
     pub(crate) trading: &'static str,
     pub(crate) token: Token,
     pub(crate) zones: Vec<ZoneReading>,
+    /// Who places the orders, where several sidecars share them.
+    pub(crate) sharing: Option<SharingState>,
     /// The orders that earlier processes left in doubt.
     pub(crate) left: Vec<RecoveredOrder>,
 }
@@ -67,6 +69,7 @@ impl Reading {
             trading,
             token: token(client),
             zones: zones(&limiter.settings(), &limiter.snapshot()),
+            sharing: None,
             // Without a journal there are none.
             left: client.recovered().unwrap_or_default(),
         }

@@ -6,6 +6,8 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
+use crate::sharing::Sharing;
+
 /// Grows when a field changes its meaning or goes. Fields may be added.
 pub(crate) const SCHEMA_VERSION: u32 = 1;
 
@@ -60,6 +62,25 @@ shown! {
         /// `trading`, `halted` or `ending`.
         pub(crate) trading: Word,
         pub(crate) token: Token,
+        /// Who places the orders, where several sidecars share them.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub(crate) sharing: Option<SharingState>,
+    }
+
+    /// Orders that several sidecars share.
+    pub(crate) struct SharingState {
+        /// `active` or `standby`.
+        pub(crate) role: Word,
+        /// This sidecar's name.
+        pub(crate) process: String,
+        /// The process that owns the orders, if it is another one and known.
+        pub(crate) owner: Option<String>,
+        /// Host and port of the store.
+        pub(crate) store: String,
+        /// How long a call to the store takes; `null` if it does not answer.
+        pub(crate) round_trip_us: Option<u64>,
+        /// Who places the orders, or why nobody does.
+        pub(crate) words: String,
     }
 
     /// The service's token.
@@ -193,5 +214,18 @@ shown! {
         pub(crate) words: String,
         /// The order's name.
         pub(crate) order: Option<String>,
+    }
+}
+
+impl SharingState {
+    pub(crate) fn of(sharing: &Sharing) -> Self {
+        Self {
+            role: Word::Borrowed(sharing.role()),
+            process: sharing.process.to_string(),
+            owner: sharing.owner.as_deref().map(str::to_owned),
+            store: sharing.store.to_string(),
+            round_trip_us: sharing.round_trip.map(|took| u64::try_from(took.as_micros()).unwrap_or(u64::MAX)),
+            words: sharing.words(),
+        }
     }
 }

@@ -52,6 +52,7 @@ fn reading() -> Reading {
         trading: "trading",
         token,
         zones: vec![zone(4)],
+        sharing: None,
         left: Vec::new(),
     }
 }

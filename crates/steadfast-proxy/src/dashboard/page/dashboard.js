@@ -82,6 +82,18 @@ const tickHead = () => {
     fact("gateway", head.gateway),
     fact("token", token.trouble ?? phase + ends + latched, token.trouble || latched ? "alarm" : grade),
     fact("orders", `${head.in_flight} in flight, ${head.waiting} waiting`),
+    ...(head.sharing
+      ? [
+          fact("shared orders", head.sharing.words, head.sharing.role === "active" ? "" : "warning"),
+          fact(
+            "shared store",
+            head.sharing.round_trip_us === null
+              ? `${head.sharing.store} does not answer`
+              : `${head.sharing.store}, ${(head.sharing.round_trip_us / 1000).toFixed(1)} ms`,
+            head.sharing.round_trip_us === null ? "alarm" : "",
+          ),
+        ]
+      : []),
     ...(offset === null || Math.abs(offset) < 1000
       ? []
       : [fact("service's clock", `${brief(Math.abs(offset))} ${offset > 0 ? "ahead" : "behind"}`, "warning")]),
