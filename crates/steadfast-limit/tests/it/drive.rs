@@ -59,6 +59,21 @@ impl Core {
         granted(self.ask(&[zone], lane))
     }
 
+    /// Returns the grant of the next request, and moves the clock to its instant.
+    pub(crate) fn next(&mut self, zone: Zone, lane: Lane) -> Grant {
+        let mut decision = self.ask(&[zone], lane);
+        loop {
+            match decision {
+                Decision::Granted(grant) => return grant,
+                Decision::Queued { waiter, alarm } => {
+                    self.now = alarm.expect("only an answer makes room");
+                    decision = self.poll(waiter);
+                }
+                Decision::Refused(refusal) => panic!("{refusal}"),
+            }
+        }
+    }
+
     pub(crate) fn queued(&mut self, zone: Zone, lane: Lane) -> WaiterId {
         queued(self.ask(&[zone], lane))
     }

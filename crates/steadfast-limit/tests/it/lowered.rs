@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroU32, time::Duration};
 
-use steadfast_limit::{Ceilings, Decision, Event, Lane, MINUTE, Nanos, Profile, Quota, SECOND, Scope, Zone};
+use steadfast_limit::{Ceilings, Event, Lane, MINUTE, Nanos, Profile, Quota, SECOND, Scope, Zone};
 use steadfast_sandbox::enforce::{Enforcer, Kind, Window};
 
 use crate::{
@@ -153,12 +153,12 @@ fn o11_cancels_keep_the_documented_limit() {
     let mut core = learned();
     core.now += S;
     let start = core.now;
-    let cancels: Vec<_> = (0..10).map(|_| queued_or_granted(&mut core, Lane::Critical)).collect();
+    let cancels: Vec<_> = (0..10).map(|_| core.next(GENERAL, Lane::Critical)).collect();
     assert!(core.now - start < S, "{}", core.now - start);
     cancels.into_iter().for_each(|cancel| core.answer(cancel));
     // A cancel's refusal takes no more from the other lanes either.
     core.limiter.take_events();
-    let cancel = queued_or_granted(&mut core, Lane::Critical);
+    let cancel = core.next(GENERAL, Lane::Critical);
     core.answer_429(cancel);
     let events = core.limiter.take_events();
     assert!(matches!(events[..], [Event::Paused { .. }]), "{events:?}");
@@ -171,7 +171,7 @@ fn what_cancels_have_learned_is_reported_and_shown_apart() {
         core.limiter.snapshot(core.now).zones[0].lanes.map(|lane| (lane.lane, lane.learned))
     };
     for answered in [false, true, false] {
-        let cancel = queued_or_granted(&mut core, Lane::Critical);
+        let cancel = core.next(GENERAL, Lane::Critical);
         if answered { core.answer(cancel) } else { core.answer_429(cancel) }
     }
     let is_learned = |event: &Event| matches!(event, Event::Learned { .. });
@@ -183,27 +183,12 @@ fn what_cancels_have_learned_is_reported_and_shown_apart() {
     core.now += S * 75;
     for _ in 0..5 {
         core.now += 15 * S;
-        let cancel = queued_or_granted(&mut core, Lane::Critical);
+        let cancel = core.next(GENERAL, Lane::Critical);
         core.answer(cancel);
     }
     let events: Vec<_> = core.limiter.take_events().into_iter().filter(is_learned).collect();
     assert!(matches!(events.last(), Some(Event::Learned { critical: true, limit: 10, .. })), "{events:?}");
     assert_eq!(learned(&mut core), Lane::ALL.map(|lane| (lane, None)));
-}
-
-/// Asks, and waits as long as necessary.
-fn queued_or_granted(core: &mut Core, lane: Lane) -> steadfast_limit::Grant {
-    let mut decision = core.ask(&[GENERAL], lane);
-    loop {
-        match decision {
-            Decision::Granted(grant) => return grant,
-            Decision::Queued { waiter, alarm } => {
-                core.now = alarm.unwrap();
-                decision = core.poll(waiter);
-            }
-            Decision::Refused(refusal) => panic!("{refusal}"),
-        }
-    }
 }
 
 /// If one request a second is left, reserves vanish: polls leave every second slot to the others.
@@ -212,7 +197,7 @@ fn o11_polls_take_every_second_slot_at_most_where_little_is_left() {
     let mut core = learned();
     let mut left = Vec::new();
     for _ in 0..5 {
-        let poll = queued_or_granted(&mut core, Lane::Bulk);
+        let poll = core.next(GENERAL, Lane::Bulk);
         left.push(core.now);
         core.answer(poll);
     }
@@ -220,7 +205,7 @@ fn o11_polls_take_every_second_slot_at_most_where_little_is_left() {
     assert!(apart.iter().all(|apart| *apart >= 2 * S), "{apart:?}");
 
     // A request that comes between two polls leaves between them.
-    let order = queued_or_granted(&mut core, Lane::Trading);
+    let order = core.next(GENERAL, Lane::Trading);
     assert!(core.now - left[4] < S + S / 10, "{}", core.now - left[4]);
     core.answer(order);
 }

@@ -12,7 +12,7 @@ use std::{
 
 use http::{Request, Response, StatusCode};
 use steadfast_limit::{
-    BoxError, Decision, Grant, Lane, Loss, Nanos, Profile, Quota, RateLimitLayer, SECOND, Scope, Zone,
+    BoxError, Decision, Lane, Loss, Nanos, Profile, Quota, RateLimitLayer, SECOND, Scope, Zone,
 };
 use tokio::time::{Instant, sleep, timeout};
 use tower::{ServiceBuilder, ServiceExt, service_fn};
@@ -27,28 +27,13 @@ const PROFILES: [Profile; 3] =
 fn spread(profile: Profile, halvings: usize) -> Core {
     let mut core = Core::of(Quota::new(ORDER, Scope::AuthToken).limit(10, SECOND).profile(profile));
     for _ in 0..=halvings {
-        let refused = next(&mut core, Lane::Trading);
+        let refused = core.next(ORDER, Lane::Trading);
         core.answer_429(refused);
-        let probe = next(&mut core, Lane::Trading);
+        let probe = core.next(ORDER, Lane::Trading);
         core.answer(probe);
     }
     core.now += 2 * S;
     core
-}
-
-/// Asks, and waits as long as necessary.
-fn next(core: &mut Core, lane: Lane) -> Grant {
-    let mut decision = core.ask(&[ORDER], lane);
-    loop {
-        match decision {
-            Decision::Granted(grant) => return grant,
-            Decision::Queued { waiter, alarm } => {
-                core.now = alarm.expect("only an answer makes room");
-                decision = core.poll(waiter);
-            }
-            Decision::Refused(refusal) => panic!("{refusal}"),
-        }
-    }
 }
 
 /// Sends requests, each answered at once, until `end`. Returns how many, and the longest wait.
@@ -56,7 +41,7 @@ fn go_on(core: &mut Core, lane: Lane, end: Nanos) -> (u64, Nanos) {
     let (mut sent, mut longest) = (0, 0);
     while core.now < end {
         let asked = core.now;
-        let grant = next(core, lane);
+        let grant = core.next(ORDER, lane);
         longest = longest.max(core.now - asked);
         core.answer(grant);
         sent += 1;
@@ -70,7 +55,7 @@ fn o11_a_request_without_an_answer_costs_one_slot_of_ten() {
     for profile in PROFILES {
         for lane in [Lane::Verification, Lane::Trading, Lane::Normal] {
             let mut core = spread(profile, 0);
-            let hangs = next(&mut core, lane);
+            let hangs = core.next(ORDER, lane);
             let sent = core.now;
             let (count, longest) = go_on(&mut core, lane, sent + 30 * S);
             assert!(longest < HELD_SECOND + S / 4, "{profile:?} {lane}: {longest}");
@@ -90,7 +75,7 @@ fn o11_each_of_several_costs_one_slot_more() {
     for (lost, expected) in [180, 160, 140, 120, 100, 80, 60, 40, 20, 10].into_iter().enumerate() {
         let mut core = spread(Profile::Universal, 0);
         for _ in 0..lost {
-            let grant = next(&mut core, Lane::Trading);
+            let grant = core.next(ORDER, Lane::Trading);
             core.lose(grant, core.now, Loss::GivenUp);
         }
         let end = core.now + 20 * S;
@@ -146,7 +131,7 @@ fn o11_an_order_that_could_leave_in_time_is_not_refused() {
 #[test]
 fn o11_where_one_a_second_is_learned_a_request_without_an_answer_is_waited_for() {
     let mut core = spread(Profile::Universal, 3);
-    let hangs = next(&mut core, Lane::Trading);
+    let hangs = core.next(ORDER, Lane::Trading);
     let sent = core.now;
     let waiter = core.queued(ORDER, Lane::Trading);
     assert_eq!(core.alarm(waiter), None, "until it is answered");
@@ -158,7 +143,7 @@ fn o11_where_one_a_second_is_learned_a_request_without_an_answer_is_waited_for()
 #[test]
 fn o11_where_two_a_second_are_learned_the_other_slot_goes_on() {
     let mut core = spread(Profile::Universal, 2);
-    let grant = next(&mut core, Lane::Trading);
+    let grant = core.next(ORDER, Lane::Trading);
     core.lose(grant, core.now, Loss::GivenUp);
     let end = core.now + 10 * S;
     let (count, longest) = go_on(&mut core, Lane::Trading, end);
@@ -169,7 +154,7 @@ fn o11_where_two_a_second_are_learned_the_other_slot_goes_on() {
 #[test]
 fn a_zone_that_is_paced_by_its_profile_waits_for_a_request_without_an_answer() {
     let mut core = spread(Profile::Paced { burst: NonZeroU32::MIN }, 0);
-    let grant = next(&mut core, Lane::Trading);
+    let grant = core.next(ORDER, Lane::Trading);
     core.lose(grant, core.now, Loss::GivenUp);
     let waiter = core.queued(ORDER, Lane::Trading);
     assert!(core.alarm(waiter).is_some_and(|at| at > core.now + 120 * S));
