@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use steadfast_call::Lane;
 
-pub(crate) use self::admission::Mode;
+pub(crate) use self::admission::Question;
 use crate::core::{
     count::{paced, smoother::Smoother},
     decision::{Share, ZoneId},
@@ -31,7 +31,7 @@ pub(crate) struct KeyState {
     in_flight: InFlight,
     /// How many requests on their way only the log has admitted, at a gateway that may interpolate.
     optimistic: u16,
-    /// Changes whenever an input of [`earliest`](Self::earliest) other than time changes.
+    /// Changes whenever an input of [`opens`](Self::opens) other than time changes.
     version: u32,
     log: StampLog,
     lost: Lost,
@@ -238,7 +238,7 @@ impl KeyState {
             + penalty
     }
 
-    /// Records a change that outdates earlier results of [`earliest`](Self::earliest).
+    /// Records a change that outdates earlier results of [`opens`](Self::opens).
     fn changed(&mut self) {
         self.version = self.version.wrapping_add(1);
     }

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use crate::core::{
         decision::ZoneId,
-        key_state::Mode,
+        key_state::Question,
         rules::quota::{MINUTE, Quota, SECOND},
     };
 
@@ -107,8 +107,9 @@ mod tests {
         let quota = Quota::new(Zone::GENERAL, Scope::AuthToken).limit(10, SECOND).limit(400, MINUTE);
         let rules = rules(quota.settle(Duration::from_secs(5)));
         let state = prepared(UNRECORDED, &rules);
-        let opens =
-            |lane| state.earliest(&rules, lane, Mode::Next { ahead: 0 }, false, AT, &mut Vec::new()).unwrap();
+        let opens = |lane| {
+            state.opens(&rules, lane, Question::Next { ahead: 0 }, false, AT, &mut Vec::new()).unwrap()
+        };
         assert!(opens(Lane::Critical) <= AT);
         assert!(opens(Lane::Trading) > AT + AFTER + rules.late);
     }

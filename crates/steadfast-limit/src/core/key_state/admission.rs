@@ -12,9 +12,9 @@ use crate::core::{
     trust::trust_level::Counting,
 };
 
-/// The question that [`KeyState::earliest`] answers.
+/// The question that [`KeyState::opens`] answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum Question {
     /// When can a request be granted, after this many others, if nothing happens until then?
     Next { ahead: u32 },
     /// When would the windows have room if every request on its way were gone and none waited?
@@ -33,7 +33,7 @@ pub(super) struct Unanswered<'a> {
 
 /// The admission rule. It reads the state and changes nothing.
 impl KeyState {
-    /// True if a request of `lane` can be granted at `now` without counting. If not, ask [`earliest`](Self::earliest).
+    /// True if a request of `lane` can be granted at `now` without counting. If not, ask [`opens`](Self::opens).
     ///
     /// A window has room if every stamp that could fill it is older than its rule looks back.
     pub(crate) fn is_clear(&self, rules: &Rules, lane: Lane, now: Nanos) -> bool {
@@ -50,29 +50,29 @@ impl KeyState {
             })
     }
 
-    /// Returns the first instant for a request of `lane`, as `mode` asks. `None` if something must happen first: an
+    /// Returns the first instant for a request of `lane`, as `question` asks. `None` if something must happen first: an
     /// answer, or a request given up.
     ///
     /// An instant not after `now` means that there is room now.
-    pub(crate) fn earliest(
+    pub(crate) fn opens(
         &self,
         rules: &Rules,
         lane: Lane,
-        mode: Mode,
+        question: Question,
         strict: bool,
         now: Nanos,
         scratch: &mut Vec<Nanos>,
     ) -> Option<Nanos> {
         let mut windows =
-            |unanswered: Unanswered<'_>| self.windows_open(rules, lane, mode, &unanswered, now, scratch);
+            |unanswered: Unanswered<'_>| self.windows_open(rules, lane, question, &unanswered, now, scratch);
         let lost = |busy| Unanswered { stamps: self.lost_for(lane, strict).into(), busy };
-        match mode {
-            Mode::Alone => {
+        match question {
+            Question::Alone => {
                 let spread = self.spread_opens(rules, lane, &lost(0), (&[], 0), now)?;
                 windows(lost(0)).map(|opens| opens.max(spread))
             }
-            Mode::Interpolated => windows(self.unanswered(lane, strict, Nanos::MAX)),
-            Mode::Next { ahead } => {
+            Question::Interpolated => windows(self.unanswered(lane, strict, Nanos::MAX)),
+            Question::Next { ahead } => {
                 let mut patient = self.unanswered(lane, strict, Nanos::MAX);
                 let spread =
                     self.spread_opens(rules, lane, &patient, (self.in_flight.granted(), ahead), now)?;
@@ -96,14 +96,14 @@ impl KeyState {
         &self,
         rules: &Rules,
         lane: Lane,
-        mode: Mode,
+        question: Question,
         unanswered: &Unanswered<'_>,
         now: Nanos,
         scratch: &mut Vec<Nanos>,
     ) -> Option<Nanos> {
         let stamps = Stamps::new(&self.log, rules.unit, &unanswered.stamps);
         rules.bounds.iter().enumerate().try_fold(0, |opens: Nanos, (place, bound)| {
-            let (counting, allowed) = self.counted(rules, place, lane, mode);
+            let (counting, allowed) = self.counted(rules, place, lane, question);
             bound_opens(bound, counting, stamps, allowed, unanswered.busy, now, scratch)
                 .map(|at| opens.max(at))
         })
@@ -122,7 +122,7 @@ impl KeyState {
         matches!(rules.profile, Profile::Adaptive { .. })
             && self.counting(rules.profile, 0, lane) == Counting::Log
             && self
-                .earliest(rules, lane, Mode::Interpolated, strict, now, scratch)
+                .opens(rules, lane, Question::Interpolated, strict, now, scratch)
                 .is_none_or(|opens| opens > now)
     }
 
@@ -170,21 +170,21 @@ impl KeyState {
         if !is_exempt(lane, strict) || self.lost.is_empty() && self.in_flight.is_empty() {
             return false;
         }
-        let (all, mode) = (self.unanswered(lane, true, Nanos::MAX), Mode::Next { ahead: 0 });
+        let (all, question) = (self.unanswered(lane, true, Nanos::MAX), Question::Next { ahead: 0 });
         let spread = self.spread_opens(rules, lane, &all, (self.in_flight.granted(), 0), now);
-        let windows = self.windows_open(rules, lane, mode, &all, now, scratch);
+        let windows = self.windows_open(rules, lane, question, &all, now, scratch);
         let is_later = |opens: Option<Nanos>| opens.is_none_or(|opens| opens > now);
         is_later(spread) || is_later(windows)
     }
 
-    /// Returns how the window at `place` is counted for the answer to `mode`, and how much `lane` may fill of it: of
+    /// Returns how the window at `place` is counted for the answer to `question`, and how much `lane` may fill of it: of
     /// the limit, and of its ceiling.
-    fn counted(&self, rules: &Rules, place: usize, lane: Lane, mode: Mode) -> (Counting, (u32, u32)) {
+    fn counted(&self, rules: &Rules, place: usize, lane: Lane, question: Question) -> (Counting, (u32, u32)) {
         let allowed = || rules.allows(place, lane, self.learned(lane));
-        match mode {
-            Mode::Next { .. } => (self.counting(rules.profile, place, lane), allowed()),
-            Mode::Alone => (self.trusted(rules.profile, place, lane), allowed()),
-            Mode::Interpolated => {
+        match question {
+            Question::Next { .. } => (self.counting(rules.profile, place, lane), allowed()),
+            Question::Alone => (self.trusted(rules.profile, place, lane), allowed()),
+            Question::Interpolated => {
                 let limit = rules.bounds[place].limit;
                 (Counting::Universal, (limit, limit))
             }
@@ -243,7 +243,7 @@ impl KeyState {
     }
 }
 
-/// Returns the same as [`KeyState::earliest`], for one window with the given limit and ceiling.
+/// Returns the same as [`KeyState::opens`], for one window with the given limit and ceiling.
 fn bound_opens(
     bound: &Bound,
     counting: Counting,

@@ -7,7 +7,7 @@ use crate::{
     core::{
         decision::{Ask, WaiterId},
         key_set::KeySet,
-        key_state::{KeyState, Mode},
+        key_state::{KeyState, Question},
         queue::Place,
         rules::Rules,
         time::Nanos,
@@ -75,7 +75,7 @@ impl Limiter {
         now: Nanos,
     ) -> Nanos {
         let strict = self.settings.strict_critical;
-        let alone = state.earliest(rules, lane, Mode::Alone, strict, now, &mut Vec::new());
+        let alone = state.opens(rules, lane, Question::Alone, strict, now, &mut Vec::new());
         state.estimate(rules, lane, ahead, strict, now).max(alone.unwrap_or(now))
     }
 }

@@ -2,7 +2,7 @@ use steadfast_call::Lane;
 
 use super::Limiter;
 use crate::core::{
-    decision::Grant, key_set::KeySet, key_state::Mode, lanes::is_smoothed, queue::Computed, time::Nanos,
+    decision::Grant, key_set::KeySet, key_state::Question, lanes::is_smoothed, queue::Computed, time::Nanos,
 };
 
 /// The grant of a slot in all zones of a request, or in none.
@@ -36,8 +36,8 @@ impl Limiter {
         if let Some(known) = known {
             return known.opens;
         }
-        let (mode, strict) = (Mode::Next { ahead }, self.settings.strict_critical);
-        let opens = state.earliest(rules, lane, mode, strict, now, &mut self.scratch);
+        let (question, strict) = (Question::Next { ahead }, self.settings.strict_critical);
+        let opens = state.opens(rules, lane, question, strict, now, &mut self.scratch);
         if let Some(queue) = self.keys.queue_mut(id) {
             queue.remember(Computed { version, lane, ahead, opens });
         }

@@ -8,9 +8,9 @@ use crate::core::{decision::Share, time::Nanos};
 ///
 /// The pauses grow from one second to eight while the probes fail. A `Retry-After` replaces them, up to a minute.
 ///
-/// In the critical lane no `Retry-After` makes a pause longer than eight seconds, and one given to another lane makes it
-/// no longer at all: a cancel must get out, and the service may mean polls alone, or be wrong. For a minute after the
-/// begin of a pause critical requests leave one by one, because the quota may not be back for all of them.
+/// In the critical lane a pause lasts eight seconds at most. A `Retry-After` to another lane does not lengthen it: a cancel
+/// must get out, and the service may mean polls alone, or be wrong. For a minute after a pause begins, critical requests
+/// leave one by one, because the quota may not be back for all of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CircuitBreaker {
     state: State,
