@@ -45,7 +45,7 @@ pub struct Retry<S> {
     policy: RetryPolicy,
 }
 
-/// What a service fails with whose failures [`ClassifyLayer`](crate::ClassifyLayer) has judged: a boxed error.
+/// The error of a service whose failures [`ClassifyLayer`](crate::ClassifyLayer) has judged: a boxed error.
 #[diagnostic::on_unimplemented(
     message = "an error of type `{Self}` does not say whether its request may be repeated",
     label = "Retry stands around a service that fails with `{Self}`",

@@ -1,4 +1,4 @@
-//! What an account has: positions, holdings, funds and trades, and what became of an order.
+//! The state of an account: positions, holdings, funds and trades, and the history of an order.
 //!
 //! The specification shows of these records no more than `symId`, `qty`, `orderId` and the codes of §2 (§4.5). **The other
 //! names are those of public documentation**, and may be wrong for your service. So little is required, fields that are

@@ -1,4 +1,4 @@
-//! What an account has, worked out from the order book: fills, positions, holdings, funds, and what became of an order.
+//! The state of an account, worked out from the order book: fills, positions, holdings, funds, histories of orders.
 //!
 //! The specification does not show these records. Their names are those of public documentation; only the quantity of a
 //! position has the name of §2, unless the sandbox takes a published client's shape.
@@ -25,7 +25,7 @@ use crate::{
 const ZONE: Duration = Duration::from_secs(19_800);
 const DAY: u64 = 86_400;
 
-/// What each account has at the start, in cash.
+/// The cash of each account at the start.
 const CASH: Decimal = Decimal::from_parts(1_000_000, 0, 0, false, 0);
 
 /// The execution of an order, always as a whole and at one price.

@@ -18,7 +18,7 @@ pub(crate) struct Shared {
 pub(crate) struct Front {
     /// Takes a line for each request.
     pub(crate) log: Option<Log>,
-    /// Whose web pages may read answers.
+    /// The origins whose web pages may read answers.
     pub(crate) origin: Option<Origin>,
 }
 

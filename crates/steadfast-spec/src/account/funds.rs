@@ -6,7 +6,7 @@ use crate::UnreadableRecord;
 
 const ANSWER: &str = "answer with the funds";
 
-/// What the account has to trade with. All names are from public documentation.
+/// The money that the account trades with. All names are from public documentation.
 ///
 /// With serde it is written and read as a [`Position`](crate::Position) is.
 ///
@@ -23,7 +23,7 @@ const ANSWER: &str = "answer with the funds";
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Funds {
-    /// What new orders may use: all credits less the margin in use.
+    /// The amount that new orders may use: all credits less the margin in use.
     #[serde(with = "crate::serialized::exact_number")]
     pub avail_margin: Decimal,
     /// The margin in use.
@@ -35,13 +35,13 @@ pub struct Funds {
     /// The cash of them.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::serialized::exact")]
     pub avail_cash: Option<Decimal>,
-    /// What was gained today with what is sold again; below zero if it was lost.
+    /// Today's gain on what is sold again; a loss is below zero.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::serialized::exact")]
     pub realized_pnl: Option<Decimal>,
-    /// What was paid in today.
+    /// The money paid in today.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::serialized::exact")]
     pub pay_in: Option<Decimal>,
-    /// What is to be paid out today.
+    /// The money to be paid out today.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::serialized::exact")]
     pub pay_out: Option<Decimal>,
 }

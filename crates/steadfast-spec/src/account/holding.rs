@@ -6,7 +6,7 @@ use crate::UnreadableRecord;
 
 const LIST: &str = "list of holdings";
 
-/// What the account owns of one instrument since an earlier day.
+/// An instrument that the account has owned since an earlier day.
 ///
 /// With serde it is written and read as a [`Position`](crate::Position) is.
 ///

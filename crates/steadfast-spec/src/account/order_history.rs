@@ -6,7 +6,7 @@ use crate::{Code, OrderStatus, UnreadableRecord};
 
 const LIST: &str = "order history";
 
-/// What became of one order, step by step. The specification shows `orderId` and `status`; the other names are from public
+/// The history of one order, step by step. The specification shows `orderId` and `status`; the other names are from public
 /// documentation.
 ///
 /// With serde it is written and read as a [`Position`](crate::Position) is.
@@ -53,7 +53,7 @@ pub struct OrderHistory {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct HistoryEntry {
-    /// What happened, in the service's words.
+    /// The event, in the service's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub msg: Option<String>,
     /// When, as the service writes it: `dd-MM-yyyy HH:mm:ss` in its own time zone.

@@ -6,7 +6,7 @@ use crate::{Code, Product, UnreadableRecord};
 
 const LIST: &str = "list of positions";
 
-/// What the account holds of one instrument in one product, and what it traded of it.
+/// The account's position in one instrument and product, and its trades of it.
 ///
 /// With serde it is written and read under the names of these fields in camel case; that is for a program's own files, and
 /// [`parse_list`](Self::parse_list) for the service's answers.
@@ -56,7 +56,7 @@ pub struct Position {
     /// How much of it was held before today.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::serialized::exact")]
     pub cf_qty: Option<Decimal>,
-    /// What was gained with what is sold again; below zero if it was lost.
+    /// The gain on what is sold again; a loss is below zero.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::serialized::exact")]
     pub realized_pnl: Option<Decimal>,
 }
