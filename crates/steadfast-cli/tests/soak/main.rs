@@ -1,5 +1,5 @@
 //! Runs a client and a gateway as separate processes, under faults, for `STEADFAST_SOAK_MINUTES`: nothing of the client
-//! may grow.
+//! may grow. The same with `steadfast proxy` in its place.
 //!
 //! A plain run takes some seconds of real time, because only the system knows what a process holds.
 //! `STEADFAST_SOAK_MINUTES=30 cargo test --profile deep -p steadfast-cli --test soak` is a long run. A client that keeps what
@@ -10,11 +10,12 @@
 mod client;
 mod gauge;
 mod load;
+mod sidecar;
 mod verdict;
 
 use std::{env, time::Duration};
 
-use crate::{client::Client, gauge::Gateway, verdict::Verdict};
+use crate::{client::Client, gauge::Gateway, sidecar::Sidecar, verdict::Verdict};
 
 /// The faults and their rates: answers lost before and after orders are placed, broken connections, HTML pages,
 /// refusals, and tokens that die and are renewed.
@@ -54,6 +55,15 @@ async fn nothing_of_a_client_grows() {
     let leak = env::var_os("STEADFAST_SOAK_LEAK").is_some();
     let verdict = soak(FAULTS, leak, minutes().unwrap_or(Duration::from_secs(12))).await;
     println!("{verdict}\n{}", verdict.figures());
+    verdict.assert();
+}
+
+#[tokio::test]
+async fn nothing_of_a_sidecar_grows() {
+    let gateway = Gateway::start(FAULTS).await;
+    let sidecar = Sidecar::start(&gateway).await;
+    let verdict = Verdict::of(&sidecar.soak(minutes().unwrap_or(Duration::from_secs(16))).await);
+    println!("{verdict}");
     verdict.assert();
 }
 
