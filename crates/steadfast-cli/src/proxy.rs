@@ -173,7 +173,7 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
     #[cfg(not(feature = "redis"))]
     let shared_at = refuse_shared().await?;
     let kept = Kept { store: args.store, journal: args.journal, token_file: args.token_file, shared_at };
-    let mut upstream = Upstream::open(target, kept, args.resends).await?;
+    let upstream = Upstream::open(target, kept, args.resends).await?;
     let options = Changeable {
         token: upstream.token.clone(),
         token_file: upstream.token_file.clone(),
@@ -202,7 +202,7 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
     let telling = Arc::new(Telling::new(upstream.journal.clone()));
     telling.hear(proxy.client().tracker().events());
     #[cfg(feature = "redis")]
-    let (proxy, sharing) = share(proxy, upstream.shares.take(), &telling).await;
+    let (proxy, sharing) = share(proxy, upstream.shares, &telling).await;
     let facts = Facts {
         base_url: programs.base_url()?,
         socket: args.listen.clone(),

@@ -46,7 +46,8 @@ const FORBIDDEN: &str = "the host is no name of this sidecar, a web page has sen
      allow it; nothing was sent";
 const CONFLICT: &str = "with `Retry-After`, an order of this name is on its way; without, it has no name, and an equal one is in \
      doubt or was placed (`x-steadfast-order-id`)";
-const UNAVAILABLE: &str = "with `Retry-After`, the sidecar is busy or ends, or a login is due, and nothing was sent; without, orders \
-     are halted, or the service accepts no token and no login starts by itself";
+const UNAVAILABLE: &str = "with `Retry-After`, the sidecar is busy or ends, a login is due, or another sidecar of the account places \
+     the orders (`x-steadfast-owner`), and nothing was sent; without, orders are halted, the service accepts no token and no login \
+     starts by itself, or the shared store may lack orders";
 const IN_DOUBT: &str = "with `retry-safe: false`, it is in doubt whether it was executed: it must not be repeated under another \
      name";
