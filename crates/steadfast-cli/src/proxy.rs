@@ -4,6 +4,8 @@ mod announce;
 mod child;
 mod descriptors;
 mod lock;
+#[cfg(target_os = "linux")]
+mod machine;
 mod news;
 #[cfg(feature = "redis")]
 mod owner;

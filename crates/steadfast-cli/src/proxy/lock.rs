@@ -1,4 +1,7 @@
 //! One proxy for an account.
+//!
+//! On Linux a [`Presence`] tells of it on the whole machine. The files tell of it elsewhere, and to a container that shares
+//! the folders.
 
 use std::{
     fs::{File, TryLockError},
@@ -7,6 +10,8 @@ use std::{
 
 use steadfast::call::file::open_own;
 
+#[cfg(target_os = "linux")]
+use super::machine::Presence;
 use super::upstream::make_folder_of;
 use crate::{
     account::Account,
@@ -15,12 +20,25 @@ use crate::{
 };
 
 /// Keeps another proxy of the account from starting as long as it lives.
-pub(super) struct Lock(#[expect(dead_code, reason = "open files hold the locks")] Vec<File>);
+#[expect(dead_code, reason = "what is open holds the locks")]
+pub(super) struct Lock {
+    files: Vec<File>,
+    #[cfg(target_os = "linux")]
+    presence: Option<Presence>,
+}
 
 impl Lock {
-    /// Takes the account's lock in the user's runtime folder, if that is safe, and in the state folder. A proxy of a
-    /// service manager or a timer may not know the runtime folder, so one of the two is not enough.
+    /// Takes the account's lock in the user's runtime folder, if that is safe, in the state folder, and on the machine. A
+    /// proxy of a service manager or a timer may not know the runtime folder, so one of the two is not enough.
     pub(super) fn of(account: &Account) -> Result<Self, Failed> {
+        let lock = Self::in_folders(account)?;
+        #[cfg(target_os = "linux")]
+        let lock = Self { presence: Some(Presence::of(account)?), ..lock };
+        Ok(lock)
+    }
+
+    /// Takes the locks in the folders alone, for a proxy whose store tells which of several places orders.
+    pub(super) fn in_folders(account: &Account) -> Result<Self, Failed> {
         let mut folders = vec![account.folder()?];
         folders.extend(runtime_folder()?.map(|folder| folder.join("steadfast")));
         let name = format!("proxy-{}.lock", account.identity().label());
@@ -30,7 +48,11 @@ impl Lock {
             make_folder_of(&path)?;
             files.push(take(&path, "another proxy of this account is running; nothing was sent")?);
         }
-        Ok(Self(files))
+        Ok(Self {
+            files,
+            #[cfg(target_os = "linux")]
+            presence: None,
+        })
     }
 }
 

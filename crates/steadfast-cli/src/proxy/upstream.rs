@@ -153,7 +153,7 @@ impl Upstream {
         resends: Resends,
     ) -> Result<Self, Failed> {
         let account = Account::read(whose).await?;
-        let lock = Lock::of(&account)?;
+        let lock = Lock::in_folders(&account)?;
         let store = Store::connect(address, &account).await?;
         let token_file = match token_file {
             Some(token_file) => token_file,

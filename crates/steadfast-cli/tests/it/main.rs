@@ -22,6 +22,8 @@ mod lock_out;
 mod login;
 #[cfg(all(unix, feature = "redis"))]
 mod many_sidecars;
+#[cfg(target_os = "linux")]
+mod one_sidecar;
 #[cfg(unix)]
 mod other_user;
 mod own_gateway;
