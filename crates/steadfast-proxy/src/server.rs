@@ -337,7 +337,8 @@ impl Proxy {
             }
             return answer;
         }
-        let reads_or_cancels = admitted.method == Method::GET || admitted.method == Method::DELETE;
+        let reads = Scope::needed(admitted.endpoint, &admitted.method) == Scope::Read;
+        let reads_or_cancels = reads || admitted.method == Method::GET || admitted.method == Method::DELETE;
         let mut answer = if self.is_running() || reads_or_cancels {
             self.forward.answer(admitted, body, talk).await
         } else {

@@ -200,6 +200,10 @@ async fn the_end_waits_for_orders_and_lets_no_other_leave() {
     idle.send(&world.request("GET /v2/api/oms/history HTTP/1.1", &[], "")).await;
     assert_eq!(idle.answer().await.unwrap().status, 200);
     world.proxy.stop();
+    let before = world.arrivals();
+    let margin = world.request("POST /v2/api/oms/basket-margin HTTP/1.1", &[], "a=1");
+    assert_ne!(world.ask(&margin).await.status, 503);
+    assert_eq!(world.arrivals(), before + 1, "a margin is read");
     world.end.take().unwrap().send(()).unwrap();
     let answer = first.answer().await.unwrap();
     assert_eq!((answer.status, answer.header("connection")), (200, Some("close")), "{answer:?}");
