@@ -80,7 +80,9 @@ pub(crate) fn refusal(not_owner: Option<&NotOwner>, sharing: Option<Sharing>, wh
         );
         return own(&details);
     }
-    let owner = not_owner.and_then(|not_owner| not_owner.owner.as_deref());
+    // What refused the order may know less: it is as old as the client.
+    let known = || sharing.as_ref().and_then(|sharing| sharing.owner.as_deref());
+    let owner = not_owner.and_then(|not_owner| not_owner.owner.as_deref()).or_else(known);
     let trouble = sharing.as_ref().and_then(|sharing| sharing.trouble.as_deref());
     let answer = match (owner, trouble) {
         (Some(owner), _) => own(&format!("process {owner} owns the orders; nothing was sent"))

@@ -215,8 +215,12 @@ impl SharedOrders for Known {
         now.is_owner = state.watch.is_owner();
         now.owner = state.watch.owner();
         now.round_trip = state.round_trip;
-        now.trouble = state.unreachable.clone().or_else(|| state.withheld.clone());
-        now.mark = state.mark.clone();
+        now.trouble.clone_from(&state.unreachable);
+        // Once the store has given the orders to somebody, why it gave them to nobody is over.
+        if !now.is_owner && now.owner.is_none() {
+            now.trouble = now.trouble.or_else(|| state.withheld.clone());
+            now.mark.clone_from(&state.mark);
+        }
         now
     }
 

@@ -350,13 +350,32 @@ async fn a_store_that_is_stopped_or_emptied_ends_nothing_twice_and_needs_no_rest
     let other = standby.operate("POST", "/-/accept?mark=another").await;
     assert_eq!(status(&other), "409", "{other}");
     assert_eq!(status(&standby.operate("POST", &format!("/-/accept?mark={mark}")).await), "200");
-    timeout(15 * SECOND, async {
-        while owner.sharing().await["role"] != "active" && standby.sharing().await["role"] != "active" {
+    let (active, other) = timeout(15 * SECOND, async {
+        loop {
+            for (one, other) in [(&owner, &standby), (&standby, &owner)] {
+                if one.sharing().await["role"] == "active" {
+                    return (one.sharing().await["process"].clone(), other);
+                }
+            }
             sleep(SECOND / 10).await;
         }
     })
     .await
     .unwrap();
+    // Regression: the other one went on asking a person to accept, until it came to own the orders.
+    timeout(10 * SECOND, async {
+        while other.sharing().await["owner"] != active {
+            sleep(SECOND / 10).await;
+        }
+    })
+    .await
+    .unwrap();
+    let refused = other.order(2).await;
+    let owner = format!("x-steadfast-owner: {}", active.as_str().unwrap());
+    assert!(status(&refused) == "503" && refused.contains(&owner), "{refused}");
+    assert!(refused.contains("retry-after: "), "{refused}");
+    let figures = other.operate("GET", "/metrics").await;
+    assert!(figures.contains("\nsteadfast_orders_need_acceptance 0\n"), "{figures}");
     let book = world.book().await;
     assert!(book.len() == 2 && book.values().all(|count| *count == 1), "{book:?}");
     assert_eq!(world.refused().await, 0, "429s");
