@@ -315,6 +315,7 @@ async fn share(
     });
     let examined = known.clone();
     tasks.spawn(async move { examined.examine().await });
+    tasks.spawn(owner::borrow_slots(proxy.clone()));
     known.begins().await;
     (proxy, tasks)
 }

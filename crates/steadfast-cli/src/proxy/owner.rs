@@ -27,6 +27,8 @@ const LOOKS_EVERY: Duration = Duration::from_millis(250);
 const ASKS_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// How often the store is asked about itself.
 const HEALTH_EVERY: Duration = Duration::from_secs(2);
+/// How soon the order list is read again for a slot, if it could not be read.
+const READS_AGAIN_AFTER: Duration = Duration::from_secs(30);
 /// How long the start waits until it is known who owns the orders.
 const KNOWN_WITHIN: Duration = Duration::from_secs(2);
 
@@ -152,6 +154,25 @@ impl Shares {
             self.known.process, self.known.store
         ));
         Ok(())
+    }
+}
+
+/// Reads the order list once with each token. The store lends a process its slot for cancels with the first request, and an
+/// idle sidecar may be the one through which they must get out while the store is away.
+pub(super) async fn borrow_slots(proxy: Proxy) {
+    let mut read_with = None;
+    loop {
+        let client = proxy.client();
+        let token = client.tokens().status().generation;
+        let mut pause = HEALTH_EVERY;
+        if token.is_none() || token != read_with {
+            match client.prewarm().await {
+                Ok(()) => read_with = client.tokens().status().generation,
+                Err(_) => pause = READS_AGAIN_AFTER,
+            }
+        }
+        drop(client);
+        sleep(pause).await;
     }
 }
 

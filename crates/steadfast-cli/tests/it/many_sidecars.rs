@@ -320,16 +320,25 @@ async fn a_store_that_is_stopped_or_emptied_ends_nothing_twice_and_needs_no_rest
     let id = body(&placed)["d"]["orderId"].as_str().unwrap().to_owned();
 
     let target = format!("/v2/api/oms/cancel-order?orderId={id}");
+    let second = body(&owner.order(2).await)["d"]["orderId"].as_str().unwrap().to_owned();
+    let through_standby = format!("/v2/api/oms/cancel-order?orderId={second}");
     world.store.stop(true);
-    let (waiting, cancel, ready) =
-        tokio::join!(owner.order(1), owner.ask("DELETE", &target, "", ""), async {
+    let (waiting, cancel, idle, ready) = tokio::join!(
+        owner.order(1),
+        owner.ask("DELETE", &target, "", ""),
+        // Regression: a sidecar had no slot that had sent nothing before.
+        timeout(4 * SECOND, standby.ask("DELETE", &through_standby, "", "")),
+        async {
             sleep(5 * SECOND).await;
             let ready = exchange(owner.admin(), "GET", "/readyz", "", "").await;
             world.store.stop(false);
             ready
-        });
+        }
+    );
     assert!(status(&ready) == "503" && ready.contains("cannot be reached"), "{ready}");
-    assert_eq!(status(&cancel), "200", "a cancel leaves by the slot that is lent: {cancel}");
+    for cancel in [cancel, idle.expect("it waits for no store")] {
+        assert_eq!(status(&cancel), "200", "a cancel leaves by the slot that is lent: {cancel}");
+    }
     let is_typed = status(&waiting) == "200" || waiting.contains("proxy-status: ");
     assert!(is_typed, "{waiting}");
     owner.becomes("active", 12 * SECOND).await;
@@ -370,14 +379,14 @@ async fn a_store_that_is_stopped_or_emptied_ends_nothing_twice_and_needs_no_rest
     })
     .await
     .unwrap();
-    let refused = other.order(2).await;
+    let refused = other.order(3).await;
     let owner = format!("x-steadfast-owner: {}", active.as_str().unwrap());
     assert!(status(&refused) == "503" && refused.contains(&owner), "{refused}");
     assert!(refused.contains("retry-after: "), "{refused}");
     let figures = other.operate("GET", "/metrics").await;
     assert!(figures.contains("\nsteadfast_orders_need_acceptance 0\n"), "{figures}");
     let book = world.book().await;
-    assert!(book.len() == 2 && book.values().all(|count| *count == 1), "{book:?}");
+    assert!(book.len() == 3 && book.values().all(|count| *count == 1), "{book:?}");
     assert_eq!(world.refused().await, 0, "429s");
 }
 
