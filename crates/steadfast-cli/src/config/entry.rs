@@ -52,36 +52,30 @@ pub(super) fn entries(text: &str) -> Result<Vec<Entry>, Vec<Problem>> {
         Ok(entry) => found.push(entry),
         Err(problem) => problems.push(problem),
     };
-    let mut unknown = Vec::new();
+    let mut tables = Vec::new();
     for (name, value) in top.get_ref() {
         match value.get_ref() {
-            DeValue::Table(below) if name.get_ref() == "zones" => {
-                for (zone, value) in below {
-                    match (table_of_zone(zone.get_ref()), value.get_ref()) {
-                        (Ok(table), DeValue::Table(below)) => {
-                            for (name, value) in below {
-                                take(table, name.get_ref(), name.span(), value.get_ref());
-                            }
-                        }
-                        (Ok(table), _) => {
-                            unknown.push(Problem::at(
-                                line_of(zone.span()),
-                                format!("{table} is a table: [{table}]"),
-                            ));
-                        }
-                        (Err(what), _) => unknown.push(Problem::at(line_of(zone.span()), what)),
-                    }
+            DeValue::Table(zones) if name.get_ref() == "zones" => {
+                for (zone, value) in zones {
+                    tables.push((table_of_zone(zone.get_ref()), zone.span(), value.get_ref()));
                 }
             }
-            DeValue::Table(below) => match TABLES.into_iter().find(|table| table == name.get_ref()) {
-                Some(table) => {
-                    for (name, value) in below {
-                        take(table, name.get_ref(), name.span(), value.get_ref());
-                    }
-                }
-                None => unknown.push(Problem::at(line_of(name.span()), unknown_table(name.get_ref()))),
-            },
+            table @ DeValue::Table(_) => tables.push((table_of(name.get_ref()), name.span(), table)),
             value => take("", name.get_ref(), name.span(), value),
+        }
+    }
+    let mut unknown = Vec::new();
+    for (table, at, value) in tables {
+        match (table, value) {
+            (Ok(table), DeValue::Table(below)) => {
+                for (name, value) in below {
+                    take(table, name.get_ref(), name.span(), value.get_ref());
+                }
+            }
+            (Ok(table), _) => {
+                unknown.push(Problem::at(line_of(at), format!("{table} is a table: [{table}]")));
+            }
+            (Err(what), _) => unknown.push(Problem::at(line_of(at), what)),
         }
     }
     // A table of the parser is sorted by name.
@@ -114,6 +108,11 @@ fn entry(table: &'static str, name: &str, line: usize, value: &DeValue<'_>) -> R
         Some(values) => Ok(Entry { key: key.clone(), line, values }),
         None => Err(Problem::at(line, format!("{name} wants {}", key.kind.wanted()))),
     }
+}
+
+/// Returns the table of that name, or what was probably meant.
+fn table_of(name: &str) -> Result<&'static str, String> {
+    TABLES.into_iter().find(|table| *table == name).ok_or_else(|| unknown_table(name))
 }
 
 /// Returns the table of a zone, or what was probably meant.
