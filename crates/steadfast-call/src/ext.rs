@@ -21,6 +21,8 @@ use std::{
     time::Instant,
 };
 
+use serde::{Deserialize, Serialize};
+
 pub use crate::{place::Place, sends::Sends, sent::Sent};
 
 /// The generation of a request's token; it grows by one with each renewal.
@@ -126,8 +128,9 @@ impl SendStamp {
     }
 }
 
-/// The caller's own name for an order: two calls with one `IntentId` place at most one order.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The caller's own name for an order: two calls with one `IntentId` place at most one order. In a file it is a text.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
 pub struct IntentId(Arc<str>);
 
 impl IntentId {
@@ -141,6 +144,18 @@ impl IntentId {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl From<String> for IntentId {
+    fn from(name: String) -> Self {
+        Self::new(name)
+    }
+}
+
+impl From<IntentId> for String {
+    fn from(id: IntentId) -> Self {
+        id.as_str().to_owned()
     }
 }
 

@@ -1,12 +1,15 @@
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// The response header that marks an answer made by this crate.
 pub const RESOLUTION_HEADER: &str = "x-steadfast-resolution";
 
 /// How an order came to its answer, if its outcome was lost or it had been asked for before.
 ///
 /// In the extensions of every answer that is not simply the service's answer to a first send.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", rename_all_fields = "camelCase")]
 #[non_exhaustive]
 pub enum Resolution {
     /// The order was found in the list; the answer was made from that.

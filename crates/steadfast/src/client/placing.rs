@@ -1,6 +1,7 @@
 use bytes::Bytes;
 use http::{Request, StatusCode};
 use http_body_util::Full;
+use serde::{Deserialize, Serialize};
 use steadfast_call::{Call, Outcome, ext};
 use steadfast_dedup::{Resolution, Unresolved};
 use steadfast_spec::{Operation, OrderRequest, PlacedOrder};
@@ -9,7 +10,8 @@ use super::Client;
 use crate::error::Error;
 
 /// An order that the service accepted.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Placed {
     /// The order id.
@@ -54,5 +56,28 @@ impl Client {
             }
             _ => Err(Error::of_answer(&parts, self.text_of(&body))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_placed_order_is_read_as_it_was_written() {
+        let recovered = Resolution::Recovered { order_id: "7".into(), status: None };
+        for (resolution, written) in [
+            (Some(recovered), r#"{"recovered":{"orderId":"7","status":null}}"#),
+            (Some(Resolution::Resent), r#""resent""#),
+            (None, "null"),
+        ] {
+            let placed = Placed { order_id: "7".into(), msg: "ok".into(), resolution };
+            let text = serde_json::to_string(&placed).unwrap();
+            assert_eq!(text, format!(r#"{{"orderId":"7","msg":"ok","resolution":{written}}}"#));
+            assert_eq!(serde_json::from_str::<Placed>(&text).unwrap(), placed);
+        }
+        let intent = ext::IntentId::new("row 1");
+        let text = serde_json::to_string(&intent).unwrap();
+        assert_eq!((text.as_str(), serde_json::from_str(&text).ok()), (r#""row 1""#, Some(intent)));
     }
 }
