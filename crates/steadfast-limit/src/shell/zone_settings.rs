@@ -34,10 +34,12 @@ pub struct WindowSettings {
     pub period: Duration,
     /// How many slots each lane may fill, in the order of [`Lane::ALL`].
     pub ceilings: [u32; LANES],
-    /// How many requests it lets through per period in the long run, if they are answered at once. An answer after `r`
-    /// makes the period longer by `r`. It is one at least: a limit of one lets a request through in every second period where the
-    /// phase of the gateway's window matters.
+    /// How many requests it lets through in [`sustained_in`](Self::sustained_in) in the long run, if they are answered
+    /// at once. An answer after `r` makes that time longer by `r`.
     pub sustained: u32,
+    /// The period; twice that for a limit of one where the phase of the gateway's window matters, because a request
+    /// may then count in either of two windows.
+    pub sustained_in: Duration,
 }
 
 impl ZoneLimiter {
@@ -67,12 +69,28 @@ impl WindowSettings {
         let sustained = match profile {
             Profile::WindowLog | Profile::Adaptive { .. } => bound.limit,
             // One slot is lost to the phase of the gateway's window, which is not known.
-            Profile::Universal => (bound.limit - 1).max(1),
+            Profile::Universal => bound.limit - 1,
             // The slots of a burst are kept free. All but one of them can be used every two periods, because the bucket
             // looks back no further.
-            Profile::Paced { burst } => (bound.limit - burst.get() / 2 - 1).max(1),
+            Profile::Paced { burst } => bound.limit - burst.get() / 2 - 1,
         };
-        Self { limit: bound.limit, period, ceilings: bound.ceilings, sustained }
+        let sustained_in = if sustained == 0 { 2 * period } else { period };
+        Self {
+            limit: bound.limit,
+            period,
+            ceilings: bound.ceilings,
+            sustained: sustained.max(1),
+            sustained_in,
+        }
+    }
+
+    /// `9`, or `1 in 2s` where it is not that many in a period.
+    fn rate(&self) -> String {
+        if self.sustained_in == self.period {
+            self.sustained.to_string()
+        } else {
+            format!("{} in {:?}", self.sustained, self.sustained_in)
+        }
     }
 }
 
@@ -82,7 +100,7 @@ impl fmt::Display for ZoneSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let windows: Vec<_> = self.windows.iter().map(|w| format!("{} in {:?}", w.limit, w.period)).collect();
         write!(f, "{} per {}; {}", windows.join(", "), self.scope, self.profile)?;
-        let sustained: Vec<_> = self.windows.iter().map(|window| window.sustained.to_string()).collect();
+        let sustained: Vec<_> = self.windows.iter().map(WindowSettings::rate).collect();
         write!(f, "; sustains {}", sustained.join("/"))?;
         if !self.settle.is_zero() {
             write!(f, "; counted up to {:?} late", self.settle)?;
@@ -113,6 +131,7 @@ impl fmt::Display for Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Quota, SECOND};
 
     fn preset(zone: Zone) -> ZoneSettings {
         ZoneLimiter::preset().settings().into_iter().find(|settings| settings.zone == zone).unwrap()
@@ -132,6 +151,9 @@ mod tests {
     fn a_zone_says_its_windows_whom_it_counts_and_its_lanes_where_they_differ() {
         let place = preset(Zone::PLACE_ORDER);
         assert_eq!(place.to_string(), "10 in 1s per auth_token; adaptive, bursts of 1 at worst; sustains 10");
+        let one = ZoneLimiter::builder().zone(Quota::new(Zone::new("one"), Scope::Shared).limit(1, SECOND));
+        let one = one.build().unwrap().settings().remove(0).to_string();
+        assert_eq!(one, "1 in 1s per shared; universal; sustains 1 in 2s");
         let late = ZoneSettings { settle: Duration::from_millis(50), ..place };
         assert!(late.to_string().ends_with("; counted up to 50ms late"), "{late}");
         let general = preset(Zone::GENERAL).to_string();
