@@ -88,10 +88,13 @@ async fn t21_two_programs_with_two_wrong_passwords_make_three_attempts() {
         command.env("STEADFAST_PASSWORD", password).env("STEADFAST_OTP_COMMAND", "echo 123456");
         command.output().await.unwrap()
     };
-    for _ in 0..20 {
+    const RESTARTS: usize = 20;
+    for _ in 0..RESTARTS {
         let (one, other) = tokio::join!(wrong("wrong"), wrong("also-wrong"));
         assert_eq!((code(&one), code(&other)), (4, 4), "{}{}", stderr(&one), stderr(&other));
     }
+    let (_, failed) = user.logins().await;
+    println!("figures: restarts={} wrong_logins={failed}", 2 * RESTARTS);
     assert_eq!(user.logins().await, (0, 3), "the account's three");
 
     // Correct credentials could be the fourth wrong ones, so a person has to confirm them by a reset.

@@ -65,6 +65,11 @@ impl Clockwork {
         UNIX_EPOCH + self.since + self.passed()
     }
 
+    /// Returns the true day of this instant, of a machine that did not sleep.
+    pub(crate) fn true_day(&self, at: Instant) -> u64 {
+        (self.since + (at - self.start)).as_secs() / DAY
+    }
+
     pub(crate) fn wall(&self) -> WallClock {
         let clocks = self.clone();
         WallClock::new(move || {
@@ -81,7 +86,7 @@ impl Clockwork {
     }
 
     /// Returns a gateway with the true time in its answers, and a list that starts empty at the true midnight.
-    fn gateway(&self) -> Gateway {
+    pub(crate) fn gateway(&self) -> Gateway {
         let (gateway, clocks) = (Gateway::default(), self.clone());
         gateway.0.lock().date = Some(WallClock::new(move || clocks.truth()));
         gateway
@@ -94,7 +99,7 @@ fn named(rig: &Rig, name: &str, form: &str) -> Request<Body> {
     request
 }
 
-async fn place_as(rig: &Rig, name: &str, form: &str) -> Told {
+pub(crate) async fn place_as(rig: &Rig, name: &str, form: &str) -> Told {
     tell(rig.service.clone().oneshot(named(rig, name, form)).await).await
 }
 

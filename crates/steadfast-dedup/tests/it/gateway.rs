@@ -131,7 +131,8 @@ pub(crate) fn read(reply: ReadReply) -> Read {
 pub(crate) struct Listed {
     pub(crate) id: String,
     pub(crate) owner: String,
-    at: Instant,
+    /// When it comes into existence.
+    pub(crate) at: Instant,
     record: Map<String, Value>,
     token: String,
 }

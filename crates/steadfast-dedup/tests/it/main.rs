@@ -12,6 +12,7 @@ mod callers;
 mod cancellation;
 mod chaos;
 mod classification;
+mod clock_grid;
 mod clocks;
 mod combined;
 mod concurrency;

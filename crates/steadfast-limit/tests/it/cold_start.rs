@@ -554,16 +554,25 @@ proptest! {
 }
 
 /// Regression: the wall clock was set forward by half a minute between two processes, and 84 sends were too many.
+///
+/// With `STEADFAST_DEEP` the clock is set by every minute of an hour back and forth, too.
 #[tokio::test(start_paused = true)]
 async fn l01_a_wall_clock_set_between_two_processes_costs_no_429() {
-    for set_by in [-3_600, -30, -2, 2, 30, 60, 3_600] {
+    let minutes = if std::env::var_os("STEADFAST_DEEP").is_some() { -60..=60 } else { 0..=0 };
+    let steps: Vec<i64> =
+        [-3_600, -30, -2, 2, 30, 60, 3_600].into_iter().chain(minutes.map(|n| 60 * n)).collect();
+    let (mut sends, mut overfull) = (0, Vec::<i64>::new());
+    for set_by in &steps {
         let lives = [(52_000, 500), (5_000, 100), (1_000, 100)];
         let instants =
             killed_and_started_again(&lives, Profile::WindowLog, 7, |life| life as i64 * set_by).await;
-        assert!(densest_window(&instants, SECOND) <= 10, "set by {set_by} s");
-        assert!(densest_window(&instants, 60 * SECOND) <= 400, "set by {set_by} s");
         assert!(instants.len() > 300, "{}", instants.len());
+        sends += instants.len();
+        let is_full = densest_window(&instants, SECOND) > 10 || densest_window(&instants, 60 * SECOND) > 400;
+        overfull.extend(is_full.then_some(set_by));
     }
+    println!("figures: clock_steps={} step_sends={sends} step_overfull={}", steps.len(), overfull.len());
+    assert!(overfull.is_empty(), "set by {overfull:?} s");
 }
 
 #[tokio::test(start_paused = true)]

@@ -29,6 +29,7 @@ mod order;
 mod pauses;
 mod permits;
 mod place_answers;
+mod placed_all_the_same;
 mod probes;
 mod published;
 mod redirects;

@@ -3,7 +3,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use steadfast::{
-    Access, BaseUrl, Client, Paths,
+    Access, BaseUrl, Client, ClientBuilder, Paths,
     auth::{ApiKey, Credentials, IndividualLogin, TokenSource, TotpSecret},
     call::WallClock,
 };
@@ -16,7 +16,17 @@ use crate::{
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
+/// Returns a login's answer.
+pub(crate) fn token(number: usize) -> String {
+    format!(r#"{{"access_token":"token-{number}","token_type":"bearer","expires_in":86400,"scope":"x"}}"#)
+}
+
 fn client(gateway: &Answers) -> Client {
+    access_that_logs_in(gateway).build_over(gateway.clone()).unwrap()
+}
+
+/// Returns a client's settings with a token that is renewed, by a wall clock that follows the paused one.
+pub(crate) fn access_that_logs_in(gateway: &Answers) -> ClientBuilder {
     let (noon, start) = (UNIX_EPOCH + Duration::from_secs(1_795_240_800), Instant::now());
     let clock = WallClock::new(move || noon + start.elapsed());
     let base: BaseUrl = "http://localhost/v2".parse().unwrap();
@@ -25,8 +35,7 @@ fn client(gateway: &Answers) -> Client {
     let credentials = Credentials::new("the-client", "the-password");
     let login = IndividualLogin::totp(gateway.clone(), &base, key.clone(), credentials, secret).unwrap();
     let tokens = TokenSource::builder(key, login).clock(clock).build();
-    let builder = Client::builder(base, Access::source(tokens)).paths(Paths::public());
-    builder.build_over(gateway.clone()).unwrap()
+    Client::builder(base, Access::source(tokens)).paths(Paths::public())
 }
 
 #[tokio::test(start_paused = true)]

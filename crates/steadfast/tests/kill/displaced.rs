@@ -93,8 +93,18 @@ fn harm(how: Harm, journal: &Path) {
     }
 }
 
-/// Runs one case; returns how many orders had left when the harm was done.
-async fn case(how: Harm, after: usize, later: Duration) -> usize {
+/// The result of one case.
+struct End {
+    /// How many orders had left when the harm was done.
+    left: usize,
+    /// How many came later. One was on its way.
+    later: usize,
+    /// How many orders are more than one for each name, after the next process.
+    twice: usize,
+}
+
+/// Runs one case.
+async fn case(how: Harm, after: usize, later: Duration) -> End {
     let world = World::new().await;
     let (own, journal) = (world.sandbox.credentials(), world.journal());
     let facts =
@@ -142,25 +152,30 @@ async fn case(how: Harm, after: usize, later: Duration) -> usize {
     }
     let orders = world.state().orders;
     let quantities: BTreeSet<_> = orders.iter().map(|order| order.qty.clone()).collect();
-    assert_eq!(quantities.len(), orders.len(), "{how:?}: an order was placed twice");
-    left
+    End { left, later: posts - left, twice: orders.len() - quantities.len() }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn o07_nothing_leaves_without_its_journal_and_nothing_is_placed_twice() {
+    let cases = if env::var_os("STEADFAST_DEEP").is_some() { 4 * CASES } else { CASES };
     let mut running = JoinSet::new();
-    let mut left = BTreeSet::new();
-    for number in 0..CASES {
+    let mut ends = Vec::new();
+    for number in 0..cases {
         let how = [Harm::Moved, Harm::Removed, Harm::Replaced, Harm::LockRemoved][number % 4];
         // No two cases share an instant; the instants cover every part of the run, between and during sends.
         let later = Duration::from_micros((number as u64).wrapping_mul(2_654_435_761) % 40_000);
         running.spawn(case(how, number % (ORDERS - 3), later));
         if running.len() >= 8 {
-            left.insert(running.join_next().await.unwrap().unwrap());
+            ends.push(running.join_next().await.unwrap().unwrap());
         }
     }
     while let Some(ended) = running.join_next().await {
-        left.insert(ended.unwrap());
+        ends.push(ended.unwrap());
     }
+    let (later, twice) =
+        ends.iter().fold((0, 0), |(later, twice), end| (later + end.later, twice + end.twice));
+    println!("figures: displaced={cases} displaced_on_their_way={later} displaced_twice={twice}");
+    assert_eq!(twice, 0, "orders were placed twice");
+    let left: BTreeSet<usize> = ends.iter().map(|end| end.left).collect();
     assert!(left.len() > 4, "the harm was done at many points: {left:?}");
 }

@@ -1,9 +1,9 @@
 //! Whole clients at their defaults, in outages in the middle of an order: how many orders exist in the end, and what
 //! the callers were told.
 //!
-//! A plain test runs two short outages. With `STEADFAST_OUTAGE_CAMPAIGN` (lengths in seconds, and how often: `20,90;5`) it
-//! runs outages around the attempt timeout and beyond, over plain TCP and TLS, with processes that survive and processes
-//! that are killed in the outage and followed by another one.
+//! A plain test runs two short outages. With `STEADFAST_DEEP=1`, or with `STEADFAST_OUTAGE_CAMPAIGN` (lengths in seconds, and
+//! how often: `20,90;5`), it runs outages around the attempt timeout and beyond, over plain TCP and TLS, with processes that
+//! survive and processes that are killed in the outage and followed by another one.
 
 use std::{
     collections::BTreeMap, env, future::pending, net::IpAddr, path::Path, process::Stdio, time::Duration,
@@ -29,6 +29,8 @@ use crate::{
 /// The variable that configures a campaign: the lengths of the outages in seconds, and the number of runs of each;
 /// `20,28;5`.
 const CAMPAIGN: &str = "STEADFAST_OUTAGE_CAMPAIGN";
+/// What `STEADFAST_DEEP=1` runs.
+const DEEP: &str = "20,28,33,40,44,49,58,90;5";
 /// The variable that describes one cell of it.
 const CELL: &str = "STEADFAST_OUTAGE_CELL";
 /// The variable that gives the killed process the gateway, its journal and its credentials.
@@ -278,7 +280,8 @@ async fn o01_an_order_in_an_outage_is_placed_once_or_told_to_be_in_doubt() {
         assert!(env::var_os("STEADFAST_MUST_RUN").is_none(), "not run: {why}");
         return println!("NOT RUN: {why}");
     }
-    let asked = env::var(CAMPAIGN).ok();
+    let deep = || env::var_os("STEADFAST_DEEP").map(|_| DEEP.to_owned());
+    let asked = env::var(CAMPAIGN).ok().or_else(deep);
     let (lengths, times) = asked.as_deref().and_then(|asked| asked.split_once(';')).unwrap_or(("3", "1"));
     // A killed process is followed by a search that takes minutes.
     let fates = if asked.is_some() { &[false, true][..] } else { &[false] };
@@ -310,6 +313,14 @@ async fn o01_an_order_in_an_outage_is_placed_once_or_told_to_be_in_doubt() {
             wrong += if told.contains("WRONG") { *times } else { 0 };
         }
     }
-    println!("figures: cells={} wrong={wrong}", table.values().flat_map(BTreeMap::values).sum::<usize>());
+    let count = |is: &dyn Fn(&str) -> bool| -> usize {
+        table.values().flatten().filter(|(told, _)| is(told)).map(|(_, times)| times).sum()
+    };
+    println!(
+        "figures: outages={} outages_one={} outages_none={} outages_wrong={wrong}",
+        count(&|_| true),
+        count(&|told| told.starts_with("1 ")),
+        count(&|told| told.starts_with("0 "))
+    );
     assert_eq!(wrong, 0, "orders placed twice, or told wrong");
 }
