@@ -26,7 +26,7 @@ const STATE: &str = "State of `crates` (`git rev-parse --short=12 HEAD:crates`):
 /// The evidence behind each promise, measured again by the deep stages that each row names.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// One row, F1 to F19.
+    /// One row, F1 to F30.
     #[arg(long, value_name = "ID", value_parser = known)]
     only: Option<String>,
     /// Writes the table into docs/evidence.md.
@@ -38,7 +38,7 @@ pub(crate) struct Args {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
-    /// F1 to F19.
+    /// F1 to F30.
     id: String,
     what: String,
     target: String,
