@@ -4,6 +4,7 @@ mod args;
 mod closing;
 mod known;
 mod name;
+mod newest;
 mod out;
 mod output;
 mod paired;

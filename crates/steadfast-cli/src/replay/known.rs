@@ -106,7 +106,7 @@ pub(super) fn begun_in(journal: Option<&Path>) -> BTreeSet<String> {
     names_begun(&entries).map(str::to_owned).collect()
 }
 
-fn names_begun(entries: &[Entry]) -> impl Iterator<Item = &str> {
+pub(super) fn names_begun(entries: &[Entry]) -> impl Iterator<Item = &str> {
     entries.iter().filter_map(|entry| match &entry.record {
         Record::Begun { name: Some(name), .. } => Some(name.as_str()),
         _ => None,

@@ -17,7 +17,7 @@ use steadfast::{
 };
 use steadfast_call::file::replace_own;
 
-use super::{known, out::is_same, place, row::Rows};
+use super::{known, newest::to_go_on_with, out::is_same, place, row::Rows};
 use crate::{
     exit::Failed,
     journal::{beside, with_advice, without_refused},
@@ -116,6 +116,7 @@ pub(super) fn refuse_other_journal(
     let default = beside(Path::new(&this), place::JOURNAL);
     let others = noted.into_iter().map(PathBuf::from).chain([default]);
     let rows = known::by_line(rows);
+    let mut of_rows = Vec::new();
     for other in others.filter(|other| !is_same(other, journal)) {
         let is_of = read(&beside(&other, FILE)).map_err(Failed::usage)?;
         if is_of.first().is_some_and(|is_of| *is_of != this) {
@@ -129,14 +130,17 @@ pub(super) fn refuse_other_journal(
         };
         let of_account = entries.iter().filter(|entry| entry.account.as_str() == account.as_str());
         if known::tells_of(of_account, &rows, today) {
-            let (file, other, journal) = (file.display(), other.display(), journal.display());
-            return Err(Failed::usage(format_args!(
-                "journal {other} tells what was sent of {file} today, and the journal of this run is {journal}: nothing was \
-                 sent; go on by --journal {other}, or send all of it once more by --journal {journal}"
-            )));
+            of_rows.push((other, entries));
         }
     }
-    Ok(())
+    if of_rows.is_empty() {
+        return Ok(());
+    }
+    let ((other, how), file, journal) = (to_go_on_with(&of_rows), file.display(), journal.display());
+    Err(Failed::usage(format_args!(
+        "journal {other} tells what was sent of {file} today, and the journal of this run is {journal}: nothing was sent; \
+         {how}, or send all of it once more by --journal {journal}"
+    )))
 }
 
 /// Writes both notes before anything is sent: which file the journal belongs to, and where the file's journal is.

@@ -9,6 +9,7 @@ use steadfast::dedup::{
 
 use super::{
     known::{by_line, row_of, tells_of},
+    newest::to_go_on_with,
     place::folder_of,
     row::Rows,
 };
@@ -32,19 +33,22 @@ pub(super) fn refuse_other_name(journal: &Path, rows: Rows, today: TradingDay) -
         other.extension().is_some_and(|ending| ending == "journal") && !other.with_extension("").exists()
     });
     let rows = by_line(rows);
-    for other in of_none {
-        // An unreadable journal may be of anything.
-        let entries = without_refused(FileJournal::read(&other).ok().flatten().unwrap_or_default());
-        if tells_of(&entries, &rows, today) {
-            let other = other.display();
-            return Err(Failed::usage(format_args!(
-                "{other} tells of the same rows, and its file is gone: was that renamed? nothing was sent; go on with it by \
-                 --journal {other}, or begin a new one by --journal {}",
-                journal.display()
-            )));
-        }
+    // An unreadable journal may be of anything.
+    let entries = |other: &Path| without_refused(FileJournal::read(other).ok().flatten().unwrap_or_default());
+    let of_rows: Vec<_> = of_none
+        .map(|other| (entries(&other), other))
+        .filter(|(entries, _)| tells_of(entries, &rows, today))
+        .map(|(entries, other)| (other, entries))
+        .collect();
+    if of_rows.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let (other, how) = to_go_on_with(&of_rows);
+    Err(Failed::usage(format_args!(
+        "{other} tells of the same rows, and its file is gone: was that renamed? nothing was sent; {how}, or begin a new one by \
+         --journal {}",
+        journal.display()
+    )))
 }
 
 /// Refuses a journal that is not the one written last, or not complete. Opening it would refuse it too, but only after
