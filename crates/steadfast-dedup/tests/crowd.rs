@@ -186,7 +186,6 @@ async fn o08_a_crowded_list_holds_up_nobody() {
             "{what}: {reads} lists, {took:?} of this thread, others wait {pause:?}, {} MB at most, {reasons:?}",
             held >> 20
         );
-        assert!(pause <= Duration::from_millis(5) * SLACK, "{what}: others waited {pause:?}");
         assert!(took <= Duration::from_secs(1) * SLACK.min(10), "{what}: {reads} lists took {took:?}");
         assert!(held <= 200 << 20, "{what}: {held} bytes");
         worst.longest = worst.longest.max(pause);
@@ -202,4 +201,6 @@ async fn o08_a_crowded_list_holds_up_nobody() {
         longest.as_micros(),
         held >> 20
     );
+    // Asked last, so that every case says its figures.
+    assert!(longest <= Duration::from_millis(5) * SLACK, "others waited {longest:?}");
 }
