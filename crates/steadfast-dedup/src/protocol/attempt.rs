@@ -2,6 +2,9 @@ use std::time::Duration;
 
 use crate::numbers::{LogicalTime, Session};
 
+/// How long after the end of its connection a request may still arrive, because the kernel holds it.
+pub(crate) const ORPHANED: Duration = Duration::from_secs(120);
+
 /// One physical send of an order.
 #[derive(Clone, Debug)]
 pub(crate) struct Attempt {
@@ -96,6 +99,11 @@ impl Attempt {
             AttemptState::Refused(sent) => Some(sent),
             _ => None,
         }
+    }
+
+    /// True if it is in doubt, and a kernel may hold its request after its connection has ended.
+    pub(crate) fn may_be_held(&self) -> bool {
+        matches!(self.state, AttemptState::Doubt { never: Some(Never::Opaque | Never::Restart), .. })
     }
 
     pub(crate) fn in_flight(&self) -> Option<Sent> {

@@ -1,10 +1,9 @@
 //! Ends intents and trading days.
 
-use std::time::Duration;
-
 use crate::{
     numbers::{IntentNo, LogicalTime, TradingDay},
     protocol::{
+        attempt::ORPHANED,
         effect::Effect,
         intent::Intent,
         keys::{Ended, Overnight},
@@ -14,9 +13,6 @@ use crate::{
         resolution::{Reason, Unresolved},
     },
 };
-
-/// How long after the end of its connection a request may still arrive, because the kernel holds it.
-const ORPHANED: Duration = Duration::from_secs(120);
 
 impl OrderProtocol {
     // Identifiers may be used again and lists start empty, so nothing of yesterday proves anything today. Days never
@@ -46,15 +42,16 @@ impl OrderProtocol {
             let refused = intents.get(&number).filter(|it| it.finding() == Some(&Finding::Refused));
             refused.is_some_and(|intent| intent.at_midnight() || is_near)
         };
-        // Where no transport reports the end of a connection, an order found absent may arrive late too.
-        let may_arrive = |number: IntentNo| {
+        // One found absent may be later than assumed. It bars no others either, unless its request may still arrive.
+        let may_be_late = |number: IntentNo| {
             let told = self.watches.since(number).unwrap_or_default();
             let absent = intents.get(&number).is_some_and(Intent::was_told_absent);
             absent && told.saturating_add(ORPHANED) > self.time.now()
         };
         self.listed.begin_day();
-        let is_unsettled = |number| intents.get(&number).is_some_and(Intent::is_unsettled);
-        let Overnight { blockers, told } = self.keys.begin_day(is_unsettled, may_be_listed, may_arrive);
+        let (now, lateness) = (self.time.now(), self.settings.lateness);
+        let may_appear = |number| intents.get(&number).is_some_and(|it| it.may_appear(now, lateness));
+        let Overnight { blockers, told } = self.keys.begin_day(may_appear, may_be_listed, may_be_late);
         self.watches.begin_day(|number| blockers.contains(&number) || told.contains(&number));
         blockers.iter().for_each(|&number| self.block_over_midnight(number));
         self.sessions.leave();
@@ -86,7 +83,8 @@ impl OrderProtocol {
         }
         intent.finish(finding);
         let key = intent.key().clone();
-        let ended = Ended::of(intent, self.time.tick());
+        let may_appear = intent.may_appear(self.time.now(), self.settings.lateness);
+        let ended = Ended::of(intent, self.time.tick(), may_appear);
         let day_over = intent.day() != self.time.day();
         if let Some(tag) = intent.tag() {
             self.tags.prune(tag, |order_id| self.listed.owner(order_id).is_some());
@@ -150,13 +148,11 @@ impl OrderProtocol {
 }
 
 impl Ended {
-    /// Returns how an intent that ended at this position counts.
-    pub(crate) fn of(intent: &Intent, at: LogicalTime) -> Self {
+    /// Returns how an intent that ended at this position counts; `may_appear`: an order of a lost send may still appear.
+    pub(crate) fn of(intent: &Intent, at: LogicalTime, may_appear: bool) -> Self {
         let blocks = match intent.finding() {
             // Of yesterday's orders, only a late one can be listed today.
-            Some(Finding::Unresolved(Unresolved { reason: Reason::EpochChanged, .. })) => {
-                intent.is_unsettled()
-            }
+            Some(Finding::Unresolved(Unresolved { reason: Reason::EpochChanged, .. })) => may_appear,
             Some(Finding::Unresolved(unresolved)) => !unresolved.reason.is_absence(),
             _ => false,
         };

@@ -6,7 +6,7 @@
 //! shortly before midnight that they may be listed today. The last are watched for. A lost one also blocks its key
 //! until lists have shown that nothing of it has appeared.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use crate::{
     numbers::{IntentNo, LogicalTime, TradingDay},
@@ -36,7 +36,8 @@ impl OrderProtocol {
         let unshown: BTreeSet<IntentNo> = self.listed.yesterday.unshown().collect();
         let todays = || self.intents.iter().filter(|(_, intent)| intent.day() == day);
         for (number, intent) in todays().filter(|(_, intent)| intent.finding().is_some()) {
-            self.keys.restore(intent.key(), number, intent.order(), Ended::of(intent, seen));
+            let may_appear = intent.may_appear(now, self.settings.lateness);
+            self.keys.restore(intent.key(), number, intent.order(), Ended::of(intent, seen, may_appear));
         }
         let owned = todays().filter_map(|(number, intent)| {
             Some((number, intent.order_id()?.clone(), intent.session().unwrap_or_default()))
@@ -55,11 +56,20 @@ impl OrderProtocol {
 
     /// Notes from when on lists can show that nothing is left of an order lost before midnight.
     pub(crate) fn block_over_midnight(&mut self, number: IntentNo) {
-        let settles = self.keys.settles_at(number).unwrap_or(self.time.now());
-        let from = settles.saturating_add(self.settings.lateness);
+        let from = self.shows_all_from(number);
         if let Some(intent) = self.intents.get_mut(&number) {
             intent.block_from(from);
         }
+    }
+
+    /// Returns from when on lists show every order of an intent's lost sends: the lateness bound after the last of them
+    /// has settled and can arrive no more.
+    pub(crate) fn shows_all_from(&self, number: IntentNo) -> Duration {
+        let lateness = self.settings.lateness;
+        let arrived = self.intents.get(&number).and_then(Intent::arrives_until);
+        let listed = arrived.map(|at| at.saturating_add(lateness));
+        let last = listed.max(self.keys.settles_at(number)).unwrap_or(self.time.now());
+        last.saturating_add(lateness)
     }
 
     /// Lifts the blocks of yesterday's orders of which two valid lists in a row have shown nothing.

@@ -110,19 +110,18 @@ impl OrderProtocol {
     }
 
     fn doubt_again(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
-        let settles = self
-            .time
-            .now()
-            .saturating_add(self.settings.gateway_timeout)
-            .saturating_add(self.settings.lateness);
-        let (now, aging, lateness) = (self.time.now(), self.time.aging(), self.settings.lateness);
+        let (now, aging) = (self.time.now(), self.time.aging());
+        let base = now.saturating_add(self.settings.gateway_timeout);
+        let settles = base.saturating_add(self.settings.lateness);
         let Some(intent) = self.intents.get_mut(&number) else { return };
         let finished = intent.finding().is_some();
-        let doubted = intent.restart(now, aging);
+        let doubted = intent.restart(now, aging, base);
         for &index in &doubted {
             self.keys.unsettle(intent.key(), AttemptNo { intent: number, index }, settles);
         }
-        intent.put_off_block(settles.saturating_add(lateness));
+        let from = self.shows_all_from(number);
+        let Some(intent) = self.intents.get_mut(&number) else { return };
+        intent.put_off_block(from);
         let stale = intent.day() != self.time.day();
         if !doubted.is_empty() && finished {
             self.keys.presume_dead(intent.key(), number);
@@ -131,7 +130,7 @@ impl OrderProtocol {
             return;
         }
         self.keys.stand(intent.key(), number);
-        self.search(number, settles.saturating_sub(lateness));
+        self.search(number, base);
         // It left on a day that is over.
         if stale {
             self.finish_unresolved(number, Reason::EpochChanged, out);

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     numbers::{LogicalTime, Session},
     protocol::{
-        attempt::{Attempt, AttemptState, Never, Sent},
+        attempt::{Attempt, AttemptState, Never, ORPHANED, Sent},
         intent::Intent,
         phase::Phase,
     },
@@ -124,8 +124,13 @@ impl Intent {
     }
 
     /// Puts every attempt without an answer in doubt, after a restart; returns which.
-    pub(crate) fn restart(&mut self, now: Duration, aging: Duration) -> Vec<usize> {
+    ///
+    /// The gateway may pass each of them on until `base`.
+    pub(crate) fn restart(&mut self, now: Duration, aging: Duration, base: Duration) -> Vec<usize> {
         self.caller_waits = false;
+        if let Some(doubt) = &mut self.doubt {
+            doubt.base = base;
+        }
         let unanswered = self.attempts.iter_mut().enumerate().filter_map(|(index, attempt)| {
             let (sent, never) = match *attempt.state() {
                 // It was begun, and nothing can tell any more whether it left.
@@ -170,6 +175,21 @@ impl Intent {
         self.attempts
             .iter()
             .any(|attempt| matches!(attempt.state(), AttemptState::Doubt { settled: None, .. }))
+    }
+
+    /// Returns the last instant at which the gateway may pass on an order of a lost send, if it lost one.
+    pub(crate) fn arrives_until(&self) -> Option<Duration> {
+        let base = self.doubt()?.base;
+        let may_be_held = self.attempts.iter().any(Attempt::may_be_held);
+        Some(if may_be_held { base.saturating_add(ORPHANED) } else { base })
+    }
+
+    /// True if it is decided, and by the lateness bound an order of a lost send may still appear.
+    ///
+    /// Where a kernel may hold a request, that is longer than its search takes.
+    pub(crate) fn may_appear(&self, now: Duration, lateness: Duration) -> bool {
+        let arrives = || self.arrives_until().is_some_and(|at| at.saturating_add(lateness) > now);
+        self.is_presumed_dead() && (self.is_unsettled() || arrives())
     }
 
     /// True if a send of it that may have placed an order left in this session.

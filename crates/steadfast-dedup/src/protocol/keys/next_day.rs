@@ -10,7 +10,7 @@ use crate::{
 /// The intents of a day that is over whose orders may be listed on the next one.
 #[derive(Debug, Default)]
 pub(crate) struct Overnight {
-    /// Lost so shortly before midnight that they still block their keys.
+    /// Lost so shortly before midnight that they block their keys until lists show nothing of them.
     pub(crate) blockers: BTreeSet<IntentNo>,
     /// Refused or found absent.
     pub(crate) told: BTreeSet<IntentNo>,
@@ -20,20 +20,21 @@ impl Keys {
     /// Carries over to the next day: what may be listed today, and orders in flight or in line.
     pub(crate) fn begin_day(
         &mut self,
-        is_unsettled: impl Fn(IntentNo) -> bool,
+        may_appear: impl Fn(IntentNo) -> bool,
         may_be_listed: impl Fn(IntentNo) -> bool,
-        may_arrive: impl Fn(IntentNo) -> bool,
+        may_be_late: impl Fn(IntentNo) -> bool,
     ) -> Overnight {
         let mut overnight = Overnight::default();
         for its in self.all.values_mut() {
             let (live, line) = (std::mem::take(&mut its.live), std::mem::take(&mut its.line));
-            // An order lost so shortly before midnight may be listed today.
+            // An order lost so shortly before midnight may be listed today, whatever its caller was told.
             let mut blockers = std::mem::take(&mut its.blockers);
-            blockers.retain(|&number| is_unsettled(number));
+            blockers.append(&mut its.dead);
+            blockers.retain(|&number| may_appear(number));
             overnight.blockers.extend(&blockers);
             let mut refused = std::mem::take(&mut its.refused);
             refused.retain(|&number| may_be_listed(number));
-            let absent = its.finished.iter().copied().filter(|&number| may_arrive(number));
+            let absent = its.finished.iter().copied().filter(|&number| may_be_late(number));
             let told: BTreeSet<_> = refused.iter().copied().chain(absent).collect();
             overnight.told.extend(&told);
             let finished = blockers.union(&told).copied().collect();

@@ -300,6 +300,53 @@ fn what_was_lost_just_before_midnight_or_over_it_bars_equal_orders_from_being_re
     }
 }
 
+/// Regression: the block of an order lost before midnight ended while a kernel could still hold its request. When the order
+/// appeared, it was given to another one that differs in its price, which the list did not show.
+#[test]
+fn o13_an_order_lost_before_midnight_bars_others_while_its_request_may_arrive() {
+    let gone = ("its request is gone", None, false);
+    let searched = ("searched for at midnight", None, false);
+    let crashed = ("searched for before a crash", None, true);
+    let absent = ("found absent before midnight", Some((Reason::NotObserved, "")), false);
+    let near = ("given up before midnight", Some((Reason::NearMatch, r#","limitPrice":7"#)), false);
+    for (what, told, crashes) in [gone, searched, crashed, absent, near] {
+        let mut books = Books::new();
+        books.send(0, order("5"));
+        books.answer(0, 0, Outcome::Unknown { resend: Resend::Never }, Answer::None);
+        if let Some((reason, shown)) = told {
+            let listed: &[_] = if shown.is_empty() { &[] } else { &[("o0", shown)] };
+            books.look(listed);
+            books.now += LATER;
+            books.list(listed);
+            assert!(is_unresolved(&books.verdict(0), reason), "{what}: {:?}", books.verdict(0));
+        }
+        books.step(Event::DayBegan(TradingDay(1)));
+        if crashes {
+            books.step(Event::Restarted);
+        }
+        // By the last of these lists any search for it is over.
+        books.list(&[]);
+        for _ in 0..3 {
+            books.now += LATER;
+            books.list(&[]);
+        }
+        if what == gone.0 {
+            books.now += Duration::from_secs(120);
+            books.list(&[]);
+            books.list(&[]);
+        }
+        books.send(1, order("6"));
+        books.lose(1, 0);
+        books.look(&[("o1", "")]);
+        let verdict = books.verdict(1);
+        if what == gone.0 {
+            assert!(matches!(verdict, Verdict::Recovered { order_id, .. } if order_id == "o1"));
+        } else {
+            assert!(is_unresolved(&verdict, Reason::Tainted), "{what}: {verdict:?}");
+        }
+    }
+}
+
 #[test]
 fn a_late_order_that_another_caller_was_told_of_without_its_price_is_reported() {
     let mut books = Books::new();
