@@ -10,7 +10,8 @@
 //!    that is not written down is a doubt, which the next process resolves.
 //! 2. The position in the journal is the clock. Lists that were seen before a send are before it in the journal, and
 //!    durable with it.
-//! 3. A journal that fails stops new orders. Reads and cancels go on.
+//! 3. A journal that fails stops new orders. Reads and cancels go on. One that finds the disk full goes on once there is
+//!    room; after any other failure orders leave again in the next process ([`Journal::failure`]).
 //! 4. A send that waits longer than a second for the disk gives its permit back and asks for another.
 //! 5. No secret is written.
 //! 6. A journal that is not in its place fails like one that cannot be written: after each sync, and before a send is
@@ -102,6 +103,11 @@ pub trait Journal: Send + Sync + fmt::Debug {
     /// True if that may come to fail.
     fn can_be_lost(&self) -> bool {
         false
+    }
+
+    /// Returns why no order can be written down now, as far as known; `None` if nothing speaks against it.
+    fn failure(&self) -> Option<JournalError> {
+        None
     }
 
     /// Returns its path, for error messages.

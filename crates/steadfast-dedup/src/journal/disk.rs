@@ -111,6 +111,16 @@ pub trait DiskFile: Send + fmt::Debug {
     ///
     /// The file system's error. After one, it is unknown what is durable.
     fn sync(&mut self) -> io::Result<()>;
+
+    /// Cuts the file to its first `size` bytes; later bytes are appended there.
+    ///
+    /// # Errors
+    ///
+    /// The file system's error. Without a method of its own a disk cannot cut: a log that finds it full has failed for good.
+    fn truncate(&mut self, size: u64) -> io::Result<()> {
+        let _ = size;
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// The file system of this machine.
@@ -207,6 +217,10 @@ impl DiskFile for File {
     fn sync(&mut self) -> io::Result<()> {
         // This also syncs the length, because the bytes could not be read without it.
         self.sync_data()
+    }
+
+    fn truncate(&mut self, size: u64) -> io::Result<()> {
+        self.set_len(size)
     }
 }
 

@@ -85,6 +85,13 @@ pub enum JournalError {
         /// The length in bytes, of it or of its successor, when the lock was written.
         written: u64,
     },
+    /// A record is longer than a journal can hold. It is not written, and its order does not leave.
+    TooLong {
+        /// The journal.
+        path: PathBuf,
+        /// The record's length in bytes.
+        length: usize,
+    },
     /// After an earlier failure, it is unknown what is durable.
     Poisoned,
     /// Another process writes it now.
@@ -107,6 +114,12 @@ impl JournalError {
     pub(super) fn io(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { doing, path, source: Arc::new(source) }
+    }
+
+    /// True if the disk, or this user's part of it, is full.
+    pub(super) fn is_full(&self) -> bool {
+        use io::ErrorKind::{QuotaExceeded, StorageFull};
+        matches!(self, Self::Io { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded))
     }
 }
 
@@ -153,6 +166,9 @@ impl fmt::Display for JournalError {
                      the whole one back, or compare it with the order list and put an empty file in the place of {lock} to \
                      accept it"
                 )
+            }
+            Self::TooLong { path, length } => {
+                write!(f, "journal {} cannot hold a record of {length} bytes", path.display())
             }
             Self::Poisoned => f.write_str("journal failed before"),
             Self::NotOwner(not_owner) => not_owner.fmt(f),

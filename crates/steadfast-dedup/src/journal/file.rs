@@ -1,8 +1,12 @@
 use std::{
     fmt, io,
     path::{self, Path, PathBuf},
-    sync::mpsc::{self, Receiver, Sender},
+    sync::{
+        Arc,
+        mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    },
     thread::{self, JoinHandle},
+    time::Duration,
 };
 
 use parking_lot::Mutex;
@@ -46,7 +50,12 @@ pub struct FileJournal {
     entries: Mutex<Vec<Entry>>,
     salt: [u8; 16],
     path: PathBuf,
+    /// Why the last write failed, if it did.
+    failure: Arc<Mutex<Option<JournalError>>>,
 }
+
+/// How often a full disk is asked for room.
+const ROOM: Duration = Duration::from_secs(1);
 
 /// How often a check is repeated because the lock was written meanwhile.
 const CHECKS: usize = 8;
@@ -88,7 +97,10 @@ impl FileJournal {
         let log = Log::open(disk, path)?;
         let (salt, entries) = (log.salt(), log.entries().cloned().collect());
         let (queue, jobs) = mpsc::channel();
-        let spawned = thread::Builder::new().name("steadfast-journal".into()).spawn(move || run(log, &jobs));
+        let failure = Arc::<Mutex<Option<JournalError>>>::default();
+        let told = Arc::clone(&failure);
+        let spawned =
+            thread::Builder::new().name("steadfast-journal".into()).spawn(move || run(log, &jobs, &told));
         let writer = spawned.map_err(JournalError::io("start the writer of", path))?;
         Ok(Self {
             queue: Some(queue),
@@ -96,6 +108,7 @@ impl FileJournal {
             entries: Mutex::new(entries),
             salt,
             path: path.to_owned(),
+            failure,
         })
     }
 
@@ -153,6 +166,10 @@ impl Journal for FileJournal {
     }
 
     fn append_durably(&self, entry: Entry) -> Durable {
+        // Refused by itself: the writer has others beside it.
+        if let Err(length) = entry.check_length() {
+            return Durable::known(Err(JournalError::TooLong { path: self.path.clone(), length }));
+        }
         let (report, durable) = Durable::pending();
         self.give(Job::Sync(Some(entry), report));
         durable
@@ -162,6 +179,11 @@ impl Journal for FileJournal {
         let (report, durable) = Durable::pending();
         self.give(Job::Sync(None, report));
         durable
+    }
+
+    fn failure(&self) -> Option<JournalError> {
+        let is_dead = self.writer.as_ref().is_none_or(JoinHandle::is_finished);
+        self.failure.lock().clone().or(is_dead.then_some(JournalError::Poisoned))
     }
 
     fn path(&self) -> Option<&Path> {
@@ -190,10 +212,19 @@ impl fmt::Debug for FileJournal {
 }
 
 // Everything that waits is written at once and synced once.
-fn run<D: Disk>(mut log: Log<D>, jobs: &Receiver<Job>) {
+fn run<D: Disk>(mut log: Log<D>, jobs: &Receiver<Job>, failure: &Mutex<Option<JournalError>>) {
     let (mut entries, mut reports) = (Vec::new(), Vec::new());
-    while let Ok(first) = jobs.recv() {
-        for job in std::iter::once(first).chain(jobs.try_iter()) {
+    loop {
+        let patience = if log.is_waiting() { ROOM } else { Duration::MAX };
+        let (first, is_last) = match jobs.recv_timeout(patience) {
+            Ok(first) => (Some(first), false),
+            Err(RecvTimeoutError::Timeout) => (None, false),
+            Err(RecvTimeoutError::Disconnected) => (None, true),
+        };
+        if is_last && !log.is_waiting() {
+            return;
+        }
+        for job in first.into_iter().chain(jobs.try_iter()) {
             match job {
                 Job::Append(entry) => entries.push(entry),
                 Job::Sync(entry, report) => {
@@ -203,12 +234,30 @@ fn run<D: Disk>(mut log: Log<D>, jobs: &Receiver<Job>) {
             }
         }
         let written = if reports.is_empty() { log.append(&entries) } else { log.append_durably(&entries) };
-        if let Err(error) = &written {
-            tracing::error!(%error, source = ?std::error::Error::source(error), "journal failed");
-        }
+        tell(&written, failure);
         entries.clear();
         for report in reports.drain(..) {
             report.tell(written.clone());
         }
+        if is_last {
+            return;
+        }
+    }
+}
+
+/// Notes how a write ended, and logs what is new about it.
+fn tell(written: &Result<(), JournalError>, failure: &Mutex<Option<JournalError>>) {
+    let mut known = failure.lock();
+    match (written, &*known) {
+        (Ok(()), Some(_)) => {
+            tracing::info!("journal has room again");
+            *known = None;
+        }
+        // What was told first says why, unless that was a full disk and room does not help any more.
+        (Err(error), was) if was.as_ref().is_none_or(|was| was.is_full() && !error.is_full()) => {
+            tracing::error!(%error, source = ?std::error::Error::source(error), "journal failed");
+            *known = Some(error.clone());
+        }
+        _ => {}
     }
 }

@@ -18,7 +18,8 @@ pub(super) const MAGIC: [u8; 8] = *b"stdfjrnl";
 pub(super) const VERSION: u32 = 1;
 pub(super) const HEAD: usize = 48;
 const PREFIX: usize = 24;
-/// No record is longer: an order's form has at most 64 KiB and its name 1 KiB, and each is written once.
+/// No record is longer: an order's form has at most 64 KiB and its name 1 KiB, and each is written once. A longer one is not
+/// written ([`JournalError::TooLong`](super::JournalError::TooLong)).
 pub(super) const MAX_PAYLOAD: usize = 1024 * 1024;
 
 pub(crate) type Salt = [u8; 16];

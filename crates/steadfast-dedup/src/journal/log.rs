@@ -9,7 +9,7 @@ use super::{
     entry::Entry,
     error::JournalError,
     fold::Fold,
-    frame::{self, Head},
+    frame::{self, Head, MAX_PAYLOAD},
     lock_note::{LockNote, Reach},
     paths::{beside, folder_of},
     successor::{RewriteError, draw_salt, write_all, write_anew},
@@ -18,13 +18,18 @@ use super::{
 /// The file is rewritten once it has this size, and at least twice the size after the last rewrite.
 const REWRITE: u64 = 1024 * 1024;
 
+/// With more bytes that wait for room on the disk, a log has failed for good.
+const LONGEST_WAIT: usize = 4 * 1024 * 1024;
+
 /// An append-only log of entries in one file, whose end after a crash can always be understood.
 ///
 /// It works on the calling thread; [`FileJournal`](crate::journal::FileJournal) calls it on a thread of its own.
 ///
 /// 1. An entry that was reported durable is there after a crash, or opening fails; it is never left out.
 /// 2. Any other entry may be missing. A send after a missing one is compared with no earlier list.
-/// 3. The first failed write or sync ends the log: it is then unknown what is durable, and a retry would not tell.
+/// 3. The first failed write or sync ends the log: it is then unknown what is durable, and a retry would not tell. A write
+///    that finds the disk full does not, if the file can be cut to what was written before it, and that be synced: then all
+///    is known. Its entries wait, and are written before all later ones; nothing is reported durable until then.
 /// 4. Opening writes the entries that still matter to a new file, which replaces the old one in one step. The same
 ///    happens when the file has grown to twice that size, so it is never larger than that and a mebibyte.
 /// 5. Nothing is reported durable, and no successor is written, unless the file and its lock are still at their
@@ -46,6 +51,8 @@ pub struct Log<D: Disk> {
     reached: Reach,
     rewrite_at: u64,
     fold: Fold,
+    /// Entries that found the disk full, in their order.
+    waiting: Vec<Entry>,
     failed: Option<JournalError>,
     buffer: Vec<u8>,
 }
@@ -95,6 +102,7 @@ impl<D: Disk> Log<D> {
             reached: fresh.reached,
             rewrite_at: REWRITE.max(2 * fresh.reached.size),
             fold,
+            waiting: Vec::new(),
             failed: None,
             buffer: Vec::new(),
         })
@@ -138,11 +146,17 @@ impl<D: Disk> Log<D> {
         self.size
     }
 
+    /// True while entries wait for room on the disk. Appending anything, also nothing, tries them again.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty() && self.failed.is_none()
+    }
+
     /// Appends entries that may be lost.
     ///
     /// # Errors
     ///
-    /// [`JournalError`] if they cannot be written; from then on nothing can.
+    /// [`JournalError`] if they cannot be written; from then on nothing can, unless the log [waits](Self::is_waiting) for room.
     pub fn append<'a>(&mut self, entries: impl IntoIterator<Item = &'a Entry>) -> Result<(), JournalError> {
         self.write(entries, false)
     }
@@ -151,7 +165,8 @@ impl<D: Disk> Log<D> {
     ///
     /// # Errors
     ///
-    /// [`JournalError`] if that cannot be done; from then on nothing can.
+    /// [`JournalError`] if that cannot be done; from then on nothing can, unless the log [waits](Self::is_waiting) for room.
+    /// Then the entries are written later, and none of them is durable before another call says so.
     pub fn append_durably<'a>(
         &mut self,
         entries: impl IntoIterator<Item = &'a Entry>,
@@ -169,19 +184,31 @@ impl<D: Disk> Log<D> {
         }
         // Poisoned until it has succeeded, so that no early return leaves the log usable.
         self.failed = Some(JournalError::Poisoned);
+        self.waiting.extend(entries.into_iter().cloned());
         self.buffer.clear();
-        let (seed, durable) = (self.head.seed(), self.durable);
-        for entry in entries {
+        let (seed, durable, mut next) = (self.head.seed(), self.durable, self.next);
+        for entry in &self.waiting {
             let payload = entry.encode();
+            // Written, it could not be read again.
+            if payload.len() > MAX_PAYLOAD {
+                return Err(JournalError::TooLong { path: self.path.clone(), length: payload.len() });
+            }
             // Durable records are written twice, so that no single flipped bit at the end of the file can pass for a torn
             // write.
             for _ in 0..if durably { 2 } else { 1 } {
-                frame::write(&mut self.buffer, seed, self.next, durable, &payload);
+                frame::write(&mut self.buffer, seed, next, durable, &payload);
             }
-            self.next += 1;
-            self.fold.add(entry.clone());
+            next += 1;
         }
-        write_all(&mut self.file, &self.buffer).map_err(JournalError::io("write", &self.path))?;
+        let written = write_all(&mut self.file, &self.buffer);
+        if let Err(error) = written.map_err(JournalError::io("write", &self.path)) {
+            if error.is_full() && self.buffer.len() <= LONGEST_WAIT && self.take_back().is_ok() {
+                self.failed = None;
+            }
+            return Err(error);
+        }
+        self.next = next;
+        self.waiting.drain(..).for_each(|entry| self.fold.add(entry));
         self.size += self.buffer.len() as u64;
         if durably {
             self.file.sync().map_err(JournalError::io("sync", &self.path))?;
@@ -199,6 +226,14 @@ impl<D: Disk> Log<D> {
         }
         self.failed = None;
         Ok(())
+    }
+
+    /// Cuts off what a failed write may have left, so that the file ends with the last whole write again.
+    ///
+    /// No sync has failed, so all of the file is what was written; after this sync it is durable, too.
+    fn take_back(&mut self) -> io::Result<()> {
+        self.file.truncate(self.size)?;
+        self.file.sync()
     }
 
     /// Notes what has just been synced. The note survives a killed process; a loss of power may undo it.

@@ -9,6 +9,7 @@ use steadfast_spec::{Form, OrderRequest};
 use super::{
     entry::{Entry, Record},
     fold::Fold,
+    frame::MAX_PAYLOAD,
 };
 use crate::{
     numbers::{AttemptNo, IntentNo, Session, TradingDay},
@@ -30,6 +31,12 @@ impl Entry {
     pub fn encode(&self) -> Vec<u8> {
         // Only strings and numbers: JSON can hold all of it.
         serde_json::to_vec(&(self.account.as_str(), OnDisk::of(&self.record))).unwrap_or_default()
+    }
+
+    /// Fails if no journal can hold it, by its length in bytes.
+    pub(super) fn check_length(&self) -> Result<(), usize> {
+        let length = self.encode().len();
+        if length > MAX_PAYLOAD { Err(length) } else { Ok(()) }
     }
 
     /// Decodes an entry; `None` if a later version wrote it.

@@ -831,6 +831,10 @@ impl steadfast_dedup::journal::DiskFile for FillableFile {
     fn sync(&mut self) -> io::Result<()> {
         self.0.sync()
     }
+
+    fn truncate(&mut self, size: u64) -> io::Result<()> {
+        self.0.truncate(size)
+    }
 }
 
 /// The sidecar places a form without a name again unless its caller has not heard of the first order.
@@ -870,7 +874,7 @@ async fn s81_disk_full() {
     let world = World::new();
     let full = Arc::new(AtomicBool::new(false));
     let journal = Inline::open(Fillable(full.clone()), &world.path());
-    let tracker = OrderTracker::journaled(Settings::default(), journal.clone());
+    let tracker = OrderTracker::journaled(world.settings.clone(), journal.clone());
     let line = Line { gateway: world.gateway.clone(), cut: Arc::default() };
     let process = Process {
         service: stack(&tracker, line),
@@ -882,18 +886,28 @@ async fn s81_disk_full() {
     assert_eq!(process.place("a", ORDER).await, Told::Placed("o1".into()));
     full.store(true, Ordering::Relaxed);
     for _ in 0..2 {
-        let answer = process.service.clone().oneshot(process.request("b", ORDER)).await;
-        let Err(error) = answer else { panic!("not written down, and sent") };
+        let mut request = process.request("b", ORDER);
+        Call::of_mut(request.extensions_mut()).set_intent(ext::IntentId::new("b"));
+        let Err(error) = process.service.clone().oneshot(request).await else {
+            panic!("not written down, and sent")
+        };
         assert_eq!(Failure::outcome_of(&*error), Outcome::NotSent);
         assert!(Failure::find(&*error).is_some_and(Failure::is_refusal), "nobody repeats it");
         assert!(matches!(find_cause(&*error), Some(OrderWithheld::JournalFailed(_))), "{error:?}");
-        // New room alone does not make it trusted again.
-        full.store(false, Ordering::Relaxed);
     }
     assert_eq!(world.gateway.posts(), 1, "failed closed");
     assert_eq!(process.tracker.in_doubt(), 0);
     let list = Request::get("https://gateway.example/v2/api/oms/orders").body(Body::default()).unwrap();
     assert_eq!(process.service.clone().oneshot(list).await.unwrap().status(), 200, "reads go on");
+    // Regression: with new room, orders were still refused until a restart.
+    full.store(false, Ordering::Relaxed);
+    assert_eq!(process.place_as("b", ORDER).await, Told::Placed("o2".into()));
+    process.kill();
+    journal.kill();
+    // What waited for room is in the journal, too.
+    let process = World { gateway: Gateway::default(), ..world }.start();
+    assert_eq!(process.place_as("b", ORDER).await, Told::Attached("o2".into()));
+    is(&process.recover().await, &[]);
 }
 
 #[tokio::test(start_paused = true)]

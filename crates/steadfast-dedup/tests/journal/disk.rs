@@ -30,6 +30,8 @@ struct State {
     /// The number of operations so far that change something.
     operations: u64,
     fault: Option<Fault>,
+    /// The number of an operation that fails as well.
+    second: Option<(u64, How)>,
     /// The most bytes that one write accepts.
     longest_write: Option<usize>,
     interrupts: bool,
@@ -83,6 +85,12 @@ impl SimDisk {
     pub(crate) fn set_fault(&self, how: How, after: u64, lasts: bool) {
         let mut state = self.0.lock();
         state.fault = Some(Fault { at: state.operations + after, how, lasts });
+    }
+
+    /// Lets one more operation fail, so many after this one.
+    pub(crate) fn set_second_fault(&self, how: How, after: u64) {
+        let mut state = self.0.lock();
+        state.second = Some((state.operations + after, how));
     }
 
     pub(crate) fn short_writes(self, longest: usize) -> Self {
@@ -186,6 +194,16 @@ impl Image {
 }
 
 impl Inode {
+    /// Cuts what is not synced yet; a log never cuts more.
+    fn truncate(&mut self, size: usize) {
+        let mut rest = size.checked_sub(self.durable.len()).unwrap();
+        for write in &mut self.writes {
+            write.truncate(rest);
+            rest -= write.len();
+        }
+        self.writes.retain(|write| !write.is_empty());
+    }
+
     fn now(&self) -> Vec<u8> {
         let mut bytes = self.durable.clone();
         self.writes.iter().for_each(|write| bytes.extend_from_slice(write));
@@ -201,8 +219,10 @@ impl State {
         if self.crashed {
             return Err(io::ErrorKind::Other.into());
         }
-        match self.fault {
-            Some(fault) if number == fault.at || fault.lasts && number > fault.at => Err(match fault.how {
+        let first = self.fault.filter(|it| number == it.at || it.lasts && number > it.at).map(|it| it.how);
+        let second = self.second.filter(|(at, _)| *at == number).map(|(_, how)| how);
+        match first.or(second) {
+            Some(how) => Err(match how {
                 How::Crash => {
                     self.crashed = true;
                     io::ErrorKind::Other.into()
@@ -210,7 +230,7 @@ impl State {
                 How::Full => io::ErrorKind::StorageFull.into(),
                 How::Broken => io::Error::other("the device fails"),
             }),
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 }
@@ -343,6 +363,13 @@ impl DiskFile for SimFile {
         let inode = &mut state.files[self.file];
         let writes = std::mem::take(&mut inode.writes);
         writes.iter().for_each(|write| inode.durable.extend_from_slice(write));
+        Ok(())
+    }
+
+    fn truncate(&mut self, size: u64) -> io::Result<()> {
+        let mut state = self.disk.0.lock();
+        state.operate()?;
+        state.files[self.file].truncate(usize::try_from(size).unwrap());
         Ok(())
     }
 }

@@ -1,8 +1,18 @@
 //! Tests disks that fail while the process goes on.
 
-use std::path::Path;
+use std::{
+    fs::File,
+    io,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
-use steadfast_dedup::journal::{JournalError, Log};
+use steadfast_call::ext;
+use steadfast_dedup::journal::{Disk, DiskFile, FileJournal, FileSystem, Journal, JournalError, Log};
 
 use crate::{
     acknowledged, begun,
@@ -19,6 +29,7 @@ fn intents(disk: &SimDisk) -> Vec<u64> {
 
 #[test]
 fn the_first_failure_ends_a_log_and_it_is_never_tried_again() {
+    // A disk that is full for a moment does not end it.
     for how in [How::Full, How::Broken] {
         for lasts in [false, true] {
             let whole = SimDisk::default();
@@ -44,6 +55,11 @@ fn write_all(disk: &SimDisk) -> Vec<u64> {
             .and_then(|()| log.append_durably([&begun(intent)]))
             .inspect(|()| durable.push(intent))
             .and_then(|()| log.append([&acknowledged(intent)]));
+        if told.is_err() && log.is_waiting() {
+            log.append_durably([&begun(9)]).unwrap();
+            durable.push(9);
+            break;
+        }
         if told.is_err() {
             let before = disk.operations();
             assert!(matches!(log.append_durably([&begun(9)]), Err(JournalError::Poisoned)));
@@ -64,6 +80,68 @@ fn a_full_disk_is_told_by_its_name() {
     let source = std::error::Error::source(&error).unwrap().to_string();
     assert!(error.to_string().contains("cannot write"), "{error}");
     assert_eq!(source, std::io::Error::from(std::io::ErrorKind::StorageFull).to_string());
+}
+
+/// Regression: a disk that was full for a moment ended the log for good, so that no order left until a restart.
+#[test]
+fn what_found_the_disk_full_is_written_before_what_comes_later() {
+    let disk = SimDisk::default();
+    let mut log = Log::open(disk.clone(), PATH).unwrap();
+    log.append_durably([&begun(0)]).unwrap();
+    let before = disk.bytes(Path::new(PATH)).unwrap();
+    disk.set_fault(How::Full, 0, false);
+    log.append_durably([&seen("a"), &begun(1)]).unwrap_err();
+    assert!(log.is_waiting());
+    assert_eq!(disk.bytes(Path::new(PATH)).unwrap(), before, "half of it was written, and is cut off");
+    disk.set_fault(How::Full, 0, false);
+    log.append([&seen("b")]).unwrap_err();
+    assert!(log.is_waiting());
+    log.append([]).unwrap();
+    assert!(!log.is_waiting());
+    log.append_durably([&begun(2)]).unwrap();
+    let written: Vec<_> = log.entries().cloned().collect();
+    assert_eq!(written, [begun(0), seen("a"), begun(1), seen("b"), begun(2)]);
+    drop(log);
+    let found = Log::open(disk, PATH).unwrap();
+    assert_eq!(found.entries().cloned().collect::<Vec<_>>(), written);
+}
+
+#[test]
+fn a_full_disk_that_cannot_be_cut_and_synced_ends_the_log() {
+    // The write, then the cut, then its sync.
+    for (at, how) in [(2, How::Full), (2, How::Broken), (3, How::Full), (3, How::Broken)] {
+        let disk = SimDisk::default();
+        let mut log = Log::open(disk.clone(), PATH).unwrap();
+        log.append_durably([&begun(0)]).unwrap();
+        disk.set_fault(How::Full, 0, false);
+        disk.set_second_fault(how, at);
+        log.append_durably([&begun(1)]).unwrap_err();
+        assert!(!log.is_waiting(), "{how:?} at {at}");
+        assert!(matches!(log.append_durably([&begun(2)]), Err(JournalError::Poisoned)));
+    }
+}
+
+#[test]
+fn a_log_waits_with_no_more_than_a_few_mebibytes() {
+    let disk = SimDisk::default();
+    let mut log = Log::open(disk.clone(), PATH).unwrap();
+    let long = seen(&"x".repeat(1_000_000));
+    for waits in [true, true, true, true, false] {
+        disk.set_fault(How::Full, 0, false);
+        log.append([&long]).unwrap_err();
+        assert_eq!(log.is_waiting(), waits);
+    }
+}
+
+/// Regression: a record of more than a mebibyte was written, and all later ones could not be read again.
+#[test]
+fn a_record_that_could_not_be_read_again_is_not_written() {
+    let disk = SimDisk::default();
+    let mut log = Log::open(disk.clone(), PATH).unwrap();
+    let before = disk.bytes(Path::new(PATH));
+    let error = log.append_durably([&seen(&"x".repeat(1_100_000))]).unwrap_err();
+    assert!(matches!(error, JournalError::TooLong { length: 1_100_000.., .. }), "{error:?}");
+    assert_eq!(disk.bytes(Path::new(PATH)), before);
 }
 
 #[test]
@@ -106,4 +184,136 @@ fn nobody_opens_a_log_twice() {
     assert!(Log::read(&disk, Path::new(PATH)).unwrap().is_some(), "reading needs no lock");
     drop(log);
     assert!(Log::open(disk, PATH).is_ok());
+}
+
+/// The disk of this machine, which can be made full.
+#[derive(Clone, Debug, Default)]
+struct Fillable(Arc<AtomicBool>);
+
+#[derive(Debug)]
+struct FillableFile(File, Arc<AtomicBool>);
+
+impl Disk for Fillable {
+    type File = FillableFile;
+    type Lock = File;
+
+    fn lock(&self, path: &Path) -> io::Result<File> {
+        FileSystem.lock(path)
+    }
+
+    fn holds(&self, path: &Path, lock: &File) -> io::Result<bool> {
+        FileSystem.holds(path, lock)
+    }
+
+    fn note(&self, lock: &mut File) -> io::Result<Vec<u8>> {
+        FileSystem.note(lock)
+    }
+
+    fn set_note(&self, lock: &mut File, note: &[u8], durably: bool) -> io::Result<()> {
+        FileSystem.set_note(lock, note, durably)
+    }
+
+    fn is_linked(&self, file: &FillableFile) -> io::Result<bool> {
+        FileSystem.is_linked(&file.0)
+    }
+
+    fn is_in_place(&self, path: &Path, file: &FillableFile, size: u64) -> io::Result<bool> {
+        FileSystem.is_in_place(path, &file.0, size)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Option<FillableFile>> {
+        Ok(FileSystem.open(path)?.map(|file| FillableFile(file, self.0.clone())))
+    }
+
+    fn create(&self, path: &Path) -> io::Result<FillableFile> {
+        FileSystem.create(path).map(|file| FillableFile(file, self.0.clone()))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        FileSystem.rename(from, to)
+    }
+
+    fn sync_directory(&self, path: &Path) -> io::Result<()> {
+        FileSystem.sync_directory(path)
+    }
+}
+
+impl DiskFile for FillableFile {
+    fn read_all(&mut self) -> io::Result<Vec<u8>> {
+        self.0.read_all()
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.1.load(Ordering::Relaxed) {
+            // The last block takes some of it.
+            return if bytes.len() > 100 {
+                self.0.append(&bytes[..100])
+            } else {
+                Err(io::ErrorKind::StorageFull.into())
+            };
+        }
+        self.0.append(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.sync()
+    }
+
+    fn truncate(&mut self, size: u64) -> io::Result<()> {
+        self.0.truncate(size)
+    }
+}
+
+/// Regression: nothing said that the journal had failed, before an order was refused.
+#[tokio::test]
+async fn a_journal_says_why_it_cannot_be_written_and_asks_for_room_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("orders.journal");
+    let full = Fillable::default();
+    let journal = FileJournal::on(full.clone(), &path).unwrap();
+    journal.append_durably(begun(0)).await.unwrap();
+    assert!(journal.failure().is_none());
+    full.0.store(true, Ordering::Relaxed);
+    journal.append_durably(begun(1)).await.unwrap_err();
+    let why = journal.failure().unwrap();
+    assert!(matches!(&why, JournalError::Io { path: it, source, .. }
+        if *it == path && source.kind() == io::ErrorKind::StorageFull));
+    full.0.store(false, Ordering::Relaxed);
+    while journal.failure().is_some() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    journal.append_durably(begun(2)).await.unwrap();
+    // What waits is tried once more at the end.
+    full.0.store(true, Ordering::Relaxed);
+    journal.append(seen("a"));
+    while journal.failure().is_none() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    full.0.store(false, Ordering::Relaxed);
+    drop(journal);
+    assert_eq!(FileJournal::read(&path).unwrap().unwrap(), [begun(0), begun(1), begun(2), seen("a")]);
+}
+
+#[tokio::test]
+async fn a_journal_that_was_moved_says_so_and_goes_on_in_no_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("orders.journal");
+    let journal = FileJournal::open(&path).unwrap();
+    std::fs::rename(&path, folder.path().join("aside")).unwrap();
+    for _ in 0..2 {
+        journal.append_durably(begun(0)).await.unwrap_err();
+        assert!(matches!(journal.failure(), Some(JournalError::Displaced { path: it }) if it == path));
+    }
+}
+
+#[tokio::test]
+async fn a_record_that_is_too_long_is_refused_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = FileJournal::open(folder.path().join("orders.journal")).unwrap();
+    let mut long = begun(0);
+    long.account = ext::Account::new("x".repeat(1_100_000));
+    let (refused, written) = tokio::join!(journal.append_durably(long), journal.append_durably(begun(1)));
+    assert!(matches!(refused, Err(JournalError::TooLong { .. })), "{refused:?}");
+    written.unwrap();
+    assert!(journal.failure().is_none());
 }

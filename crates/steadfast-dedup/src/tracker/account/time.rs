@@ -64,6 +64,12 @@ impl Account {
         Err(OrderWithheld::JournalAhead(path))
     }
 
+    /// As [`check_day`](Self::check_day), by the clocks of this moment: no order has read them just before.
+    pub(crate) fn check_day_now(self: &Arc<Self>) -> Result<(), OrderWithheld> {
+        self.today();
+        self.check_day()
+    }
+
     /// True if it is another day only by the machine's clock, and midnight is not near.
     pub(super) fn is_disputed(&self, protocol: &OrderProtocol) -> bool {
         !protocol.is_midnight_near() && protocol.day() != self.settings.today()

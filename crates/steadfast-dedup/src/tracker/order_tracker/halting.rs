@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::OrderTracker;
 use crate::{
+    error::OrderWithheld,
     journal::NotOwner,
     tracker::halt::{Halt, HaltEpoch},
 };
@@ -53,6 +54,26 @@ impl OrderTracker {
     #[must_use]
     pub fn is_halted(&self) -> bool {
         self.shared.halt.epoch().is_none()
+    }
+
+    /// Returns why every order is withheld now, whatever it is; `None` as long as nothing is known to withhold all of them.
+    ///
+    /// It is [`JournalFailed`](OrderWithheld::JournalFailed), [`JournalAhead`](OrderWithheld::JournalAhead) or
+    /// [`DayDisputed`](OrderWithheld::DayDisputed): what somebody has to mend. A halt is not told, nor that another process
+    /// owns the orders. A journal is found to have failed by what is written to it.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use steadfast_dedup::OrderTracker;
+    ///
+    /// assert!(OrderTracker::default().withholds_all().is_none());
+    /// ```
+    #[must_use]
+    pub fn withholds_all(&self) -> Option<OrderWithheld> {
+        let failed = self.shared.journaled.as_ref().and_then(|written| written.failure());
+        let of_day = || self.accounts().iter().find_map(|account| account.check_day_now().err());
+        failed.map(OrderWithheld::JournalFailed).or_else(of_day)
     }
 
     /// Returns the epoch that a call made now belongs to; `None` while everything is halted.

@@ -10,7 +10,7 @@ use tokio::sync::broadcast;
 
 use super::{EVENTS, OrderTracker, Shared};
 use crate::{
-    journal::{Entry, Journal, NoJournal, Recorder},
+    journal::{Entry, Journal, JournalError, NoJournal, Recorder},
     numbers::IntentNo,
     protocol::order_event::OrderEvent,
     settings::Settings,
@@ -31,6 +31,10 @@ pub(super) struct Journaled {
 impl Journaled {
     pub(super) fn recorder(&self, account: &ext::Account) -> Recorder {
         Recorder::new(self.journal.clone(), account.clone())
+    }
+
+    pub(super) fn failure(&self) -> Option<JournalError> {
+        self.journal.failure()
     }
 }
 
