@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
-use steadfast_call::ext::Sent;
+use steadfast_call::{Moment, ext::Sent};
 use steadfast_spec::parse_order_list;
 
 use crate::{
@@ -32,8 +32,9 @@ const LONGEST_OBSERVED: usize = 1024 * 1024;
 /// It is boxed: few answers have one, and each answer would be moved with room for it.
 pub(crate) struct Listener {
     account: Arc<Account>,
-    /// The day on which the list was asked for.
+    /// The day on which the list was asked for, and when that was.
     day: TradingDay,
+    asked: Moment,
     session: Session,
     credentials: Option<SentCredentials>,
     frames: Vec<Bytes>,
@@ -43,10 +44,11 @@ pub(crate) struct Listener {
 impl Listener {
     /// Returns a listener for the answer to a request of this account.
     pub(crate) fn new(account: Arc<Account>) -> Box<Self> {
-        let day = account.today();
+        let (day, asked) = (account.today(), account.settings.moment());
         Box::new(Self {
             account,
             day,
+            asked,
             session: Session::default(),
             credentials: None,
             frames: Vec::new(),
@@ -61,6 +63,9 @@ impl Listener {
         let plain = !response.headers().contains_key(header::CONTENT_ENCODING);
         // A cached copy may be of the day before.
         let fresh = !is_out_of_a_cache(response.headers());
+        if response.status().is_success() {
+            self.account.hear_date_of_caller(&self.asked, response.headers());
+        }
         // With a journal, the guard names the session by a hash.
         let extensions = response.extensions();
         let hashed = extensions.get::<Session>().copied();

@@ -37,6 +37,8 @@ pub(crate) struct DayClock {
     dated: Option<i64>,
     /// Whether the service has confirmed the time.
     confirmed: bool,
+    /// The day, if only dates say so: the wall clock has another one, and no order was sent under it.
+    dates_alone: Option<TradingDay>,
     /// Where the wall clock was when its step was last reported.
     reported: Option<i64>,
     /// The day in the journal of an earlier process; 0 if there is none.
@@ -58,7 +60,8 @@ impl DayClock {
         let believed = now.wall - now.carried;
         let day = TradingDay(now.wall.div_euclid(DAY));
         let journal_day = TradingDay::default();
-        Self { day, believed, anchor: believed, dated: None, confirmed: false, reported: None, journal_day }
+        let (dated, reported, dates_alone) = (None, None, None);
+        Self { day, believed, anchor: believed, dated, confirmed: false, dates_alone, reported, journal_day }
     }
 
     pub(crate) fn day(&self) -> TradingDay {
@@ -87,7 +90,7 @@ impl DayClock {
         let by_date = self.dated.is_some_and(|dated| agree(dated, wall));
         if agree(wall, self.anchor) || by_date {
             self.believed = wall;
-            self.reported = None;
+            (self.reported, self.dates_alone) = (None, None);
             if by_date {
                 self.anchor = wall;
             }
@@ -111,7 +114,9 @@ impl DayClock {
         let dated = date + 500 + took / 2 - now.carried;
         self.dated = Some(dated);
         let wall = now.wall - now.carried;
-        if !self.confirmed && !agree(dated, self.believed) {
+        // Two clocks agree against the dates before.
+        let is_outvoted = self.is_by_dates_alone() && agree(dated, wall);
+        if (!self.confirmed || is_outvoted) && !agree(dated, self.believed) {
             return self.begin_anew(now, dated);
         }
         let corrected = (!self.confirmed).then(|| self.take_back(now, dated)).flatten();
@@ -135,8 +140,18 @@ impl DayClock {
         Some(latest)
     }
 
-    /// Corrects the believed time, which only this machine's clock at the start supports, by the first date that
-    /// contradicts it.
+    /// True if only dates say so, and one with which the wall clock agrees may take it back.
+    pub(crate) fn is_by_dates_alone(&self) -> bool {
+        self.dates_alone == Some(self.day)
+    }
+
+    /// Notes that an order is sent under the day: no later date takes it back.
+    pub(crate) fn pin(&mut self) {
+        self.dates_alone = None;
+    }
+
+    /// Corrects the believed time, which only one clock supports, by a date that contradicts it: by the first one, if that
+    /// clock is this machine's at the start; if only dates support it, by one with which the wall clock agrees.
     ///
     /// By now the wall clock may have been set right.
     fn begin_anew(&mut self, now: Reading, dated: i64) -> Change {
@@ -154,6 +169,7 @@ impl DayClock {
         let corrected = (today.min(begun) != self.day).then_some(today.min(begun));
         self.day = corrected.unwrap_or(self.day);
         self.read(now);
+        self.dates_alone = corrected.filter(|_| right != wall);
         Change { stepped, corrected }
     }
 

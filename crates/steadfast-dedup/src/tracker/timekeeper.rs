@@ -110,6 +110,16 @@ impl Timekeeper {
         self.day.date(settings.reading(&self.start, now), date, took)
     }
 
+    /// True if only dates say which day it is, and later ones may correct it.
+    pub(crate) fn is_by_dates_alone(&self) -> bool {
+        self.day.is_by_dates_alone()
+    }
+
+    /// Notes that an order is sent under the day.
+    pub(crate) fn pin(&mut self) {
+        self.day.pin();
+    }
+
     /// True if the service's clock was heard of lately, and nothing contradicts it.
     pub(crate) fn is_dated(&self, now: &Moment) -> bool {
         let known = self.dated.is_some_and(|dated| dated.elapsed_at_most(now) < DATED_EVERY);

@@ -10,7 +10,7 @@ use std::{
 
 use http::Request;
 use steadfast_call::{BootClock, Call, Route, WallClock, ext};
-use steadfast_dedup::{IntentNo, OrderEvent, Ruling, Settings};
+use steadfast_dedup::{IntentNo, OrderEvent, OrderWithheld, Ruling, Settings};
 use steadfast_spec::Endpoint;
 use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
@@ -256,6 +256,42 @@ async fn o03_a_clock_that_was_a_day_ahead_from_the_start_pins_no_day() {
     clocks.set_wall(0);
     sleep(s(DAY)).await;
     assert_eq!(place_anew(&rig, "n", ORDER).await, Told::Placed("o2".into()));
+}
+
+/// Regression: the service's first date was of another day, and orders were withheld until the process was started again.
+#[tokio::test(start_paused = true)]
+async fn o03_a_first_date_of_another_day_withholds_orders_only_until_the_service_is_right() {
+    for wrong in [-1_i64, 1] {
+        let clocks = Clockwork::before_midnight(s(DAY / 2));
+        let (gateway, service) = (Gateway::default(), clocks.clone());
+        let off = Arc::new(AtomicI64::new(wrong));
+        let days_off = off.clone();
+        gateway.0.lock().date = Some(WallClock::new(move || {
+            let by = days_off.load(Ordering::SeqCst);
+            let day = s(DAY * by.unsigned_abs());
+            if by < 0 { service.truth() - day } else { service.truth() + day }
+        }));
+        let rig = Rig::over(gateway, clocks.settings().refuse_disputed_day(true));
+        for _ in 0..3 {
+            let withheld = place_as(&rig, "n", ORDER).await;
+            assert!(matches!(&withheld, Told::NotSent(why) if why.contains("trading day")), "{withheld:?}");
+            assert!(matches!(rig.tracker.withholds_all(), Some(OrderWithheld::DayDisputed)));
+            sleep(s(5)).await;
+        }
+        off.store(0, Ordering::SeqCst);
+        // Any answer tells the date.
+        let list = Request::get("https://gateway.example/v2/api/oms/orders").body(Body::default()).unwrap();
+        rig.service.clone().oneshot(list).await.unwrap();
+        assert!(rig.tracker.withholds_all().is_none(), "{wrong}");
+        assert_eq!(place_as(&rig, "n", ORDER).await, Told::Placed("o1".into()));
+        assert_eq!(place_as(&rig, "n", ORDER).await, Told::Attached("o1".into()));
+        sleep(s(DAY)).await;
+        assert_eq!(
+            place_anew(&rig, "n", ORDER).await,
+            Told::Placed("o2".into()),
+            "the next day began in time"
+        );
+    }
 }
 
 /// The first list corrects the day while the name's order waits to leave; the name stands for that order afterwards.

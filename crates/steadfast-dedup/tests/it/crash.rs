@@ -1411,6 +1411,31 @@ async fn o03_a_day_of_the_journal_that_has_not_begun_frees_no_name() {
     }
 }
 
+/// The machine's clock is a day behind, and so is one answer of the service after an order was sent. In the next process, with
+/// both clocks right, its name must not be free.
+#[tokio::test(start_paused = true)]
+async fn o03_one_wrong_date_frees_no_name_of_an_order_that_was_sent() {
+    let clocks = crate::clocks::Clockwork::before_midnight(s(43_200));
+    clocks.set_wall(-86_400);
+    let world = World { settings: clocks.settings(), ..World::new() };
+    let (service, is_behind) = (clocks.clone(), Arc::new(AtomicBool::new(false)));
+    let behind = is_behind.clone();
+    world.gateway.0.lock().date = Some(WallClock::new(move || {
+        let truth = service.truth();
+        if behind.load(Ordering::Relaxed) { truth - s(86_400) } else { truth }
+    }));
+    let process = world.start();
+    assert_eq!(process.place_as("n", ORDER).await, Told::Placed("o1".into()));
+    is_behind.store(true, Ordering::Relaxed);
+    let list = Request::get("https://gateway.example/v2/api/oms/orders").body(Body::default()).unwrap();
+    process.service.clone().oneshot(list).await.unwrap();
+    process.kill();
+    is_behind.store(false, Ordering::Relaxed);
+    clocks.set_wall(0);
+    assert_eq!(world.start().place_as("n", ORDER).await, Told::Attached("o1".into()));
+    assert_eq!(world.gateway.posts(), 1);
+}
+
 /// An order acknowledged today is not taken for another's late order when the day is corrected to today.
 #[tokio::test(start_paused = true)]
 async fn o03_a_corrected_day_keeps_the_orders_that_have_owners() {

@@ -150,6 +150,56 @@ fn a_date_alone_moves_no_day_once_clocks_have_agreed() {
     assert_eq!(day.day(), TradingDay(10));
 }
 
+/// Regression: the first date was of another day, and no later one could take that back.
+#[test]
+fn o03_a_day_that_only_dates_say_is_taken_back_by_one_with_which_the_wall_clock_agrees() {
+    for wrong in [1, -1, 300] {
+        let mut day = noon();
+        for second in 1..5_i64 {
+            let now = at(NOON + 1_000 * second, 1_000 * second);
+            day.date(now, NOON + wrong * DAY + 1_000 * second, 80);
+            assert_eq!(day.day(), TradingDay(10 + wrong));
+        }
+        let now = at(NOON + 60_000, 60_000);
+        assert_eq!(day.date(now, NOON + 60_000, 80).corrected, Some(TradingDay(10)), "{wrong}");
+        assert_eq!((day.day(), day.is_doubted()), (TradingDay(10), false));
+        // Now two clocks have said so.
+        day.date(at(NOON + 61_000, 61_000), NOON + wrong * DAY + 61_000, 80);
+        assert_eq!(day.day(), TradingDay(10));
+        day.read(at(NOON + 12 * HOUR, 12 * HOUR));
+        assert_eq!(day.day(), TradingDay(11));
+    }
+}
+
+/// Else its name would be free on the next day, which is the day on which it was sent.
+#[test]
+fn o03_a_day_under_which_an_order_was_sent_is_not_taken_back() {
+    let (wall, began) = (NOON - DAY, at(NOON - DAY, 0));
+    let mut day = DayClock::new(began);
+    day.date(began, NOON, 80);
+    assert_eq!(day.day(), TradingDay(10), "the machine's clock is behind");
+    day.pin();
+    day.date(at(wall + 1_000, 1_000), wall + 1_000, 80);
+    assert_eq!(day.day(), TradingDay(10));
+}
+
+#[test]
+fn o03_a_day_that_another_clock_has_confirmed_is_not_taken_back() {
+    // The wall clock was set right, and then wrong again.
+    let mut day = DayClock::new(at(NOON - DAY, 0));
+    day.date(at(NOON - DAY, 0), NOON, 80);
+    day.read(at(NOON + 1_000, 1_000));
+    day.date(at(NOON - DAY + 2_000, 2_000), NOON - DAY + 2_000, 80);
+    assert_eq!(day.day(), TradingDay(10));
+    // Midnight has passed since, and its names are free.
+    let mut day = noon();
+    day.date(at(NOON, 0), NOON + DAY, 80);
+    day.read(at(NOON + 12 * HOUR, 12 * HOUR));
+    assert_eq!(day.day(), TradingDay(12));
+    day.date(at(NOON + 13 * HOUR, 13 * HOUR), NOON + 13 * HOUR, 80);
+    assert_eq!(day.day(), TradingDay(12));
+}
+
 #[test]
 fn a_day_of_the_journal_that_has_not_begun_is_taken_back() {
     let mut day = noon();

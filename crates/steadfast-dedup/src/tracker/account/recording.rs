@@ -110,6 +110,7 @@ impl Account {
     pub(crate) fn begin(self: &Arc<Self>, intent: IntentNo, session: Session) -> Option<Begun> {
         self.with(|state, now, effects| {
             let attempt = state.protocol.next_attempt(intent, session)?;
+            state.time.pin();
             effects.extend(state.protocol.step(now, Event::Begun { attempt, session }));
             let day = state.time.latest_day(&self.settings);
             let durable = self.recorder.as_ref().and_then(|recorder| {

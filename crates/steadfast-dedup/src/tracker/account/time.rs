@@ -134,6 +134,14 @@ impl Account {
         });
     }
 
+    /// As [`hear_date`](Self::hear_date), for a request of a caller: while orders are withheld because of the day, this side
+    /// sends none of its own that could correct it.
+    pub(crate) fn hear_date_of_caller(self: &Arc<Self>, asked: &Moment, headers: &HeaderMap) {
+        if self.shared.look(|state| state.time.is_by_dates_alone()) {
+            self.hear_date(asked, headers);
+        }
+    }
+
     /// Returns how much of the trading day is left.
     pub(super) fn day_left(&self, state: &State) -> Duration {
         state.time.left(&self.settings)
