@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use parking_lot::Mutex;
-use steadfast::dedup::journal::{Durable, Entry, FileJournal, Journal, Record};
+use steadfast::dedup::journal::{Durable, Entry, FileJournal, Journal, JournalError, Record};
 
 /// The names of the orders for which this process has begun a send, as far as it keeps a journal.
 ///
@@ -59,6 +59,10 @@ impl Journal for NotingJournal {
 
     fn flush(&self) -> Durable {
         self.journal.flush()
+    }
+
+    fn failure(&self) -> Option<JournalError> {
+        self.journal.failure()
     }
 
     fn path(&self) -> Option<&Path> {

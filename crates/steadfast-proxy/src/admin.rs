@@ -13,7 +13,7 @@ use crate::{
     front::{Framing, Front, Head, Refusal, Scope, Visitor, bearer},
     ruling::Ruled,
     server::{Proxy, text},
-    sharing, token_health,
+    sharing, token_health, withheld,
 };
 
 /// A call of an operator. Not to be printed: it may hold a one-time token.
@@ -142,7 +142,7 @@ pub(crate) async fn answer(proxy: &Proxy, task: Task, stop: &watch::Receiver<()>
         }
         // A process without a token has started all the same: to start it again brings none.
         Task::Started => text(StatusCode::OK, "ok\n"),
-        Task::Ready(owner) => match token_health::trouble(&proxy.client().tokens().status()) {
+        Task::Ready(owner) => match unready(proxy) {
             Some(why) => text(StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
             None => sharing::readiness(proxy.forward.sharing(), owner),
         },
@@ -197,6 +197,16 @@ pub(crate) async fn answer(proxy: &Proxy, task: Task, stop: &watch::Receiver<()>
     answer
 }
 
+/// Returns why requests would fail, or all orders.
+fn unready(proxy: &Proxy) -> Option<String> {
+    let client = proxy.client();
+    let no_order = || {
+        proxy.forward.learn_day(&client);
+        withheld::trouble(&client)
+    };
+    token_health::trouble(&client.tokens().status()).or_else(no_order)
+}
+
 fn of_page(page: &Page, status: StatusCode) -> Response<AnswerBody> {
     let mut answer = of_kind("text/html; charset=utf-8", AnswerBody::own(page.html().to_owned()));
     *answer.status_mut() = status;
@@ -235,6 +245,11 @@ fn figures(proxy: &Proxy) -> String {
         ("orders_in_flight", "orders that are sent and not answered", client.in_flight()),
         ("orders_waiting", "orders whose callers wait", proxy.waiting_orders()),
         ("halted", "1 while no order leaves", usize::from(client.is_halted())),
+        (
+            "orders_withheld",
+            "1 while every order is withheld: the journal has failed, or the trading day is disputed",
+            usize::from(withheld::trouble(&client).is_some()),
+        ),
         ("running", "0 once the proxy was told to end", usize::from(proxy.is_running())),
     ] {
         // Writing to a string cannot fail.

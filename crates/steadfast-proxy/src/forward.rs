@@ -33,6 +33,7 @@ use crate::{
     sharing::{self, SharedOrders, Sharing},
     switch::Switch,
     token_health::TokenGuard,
+    withheld,
 };
 
 /// Begins the names of orders without a name of their caller's, in every process.
@@ -97,6 +98,14 @@ impl Forward {
     /// Returns what is known of the orders that several sidecars share.
     pub(crate) fn sharing(&self) -> Option<Sharing> {
         self.shared.get().map(|shared| shared.now())
+    }
+
+    /// While orders are withheld because of the trading day, reads the list, whose answer has the service's date: nothing else
+    /// may ask the service for anything.
+    pub(crate) fn learn_day(&self, client: &Client) {
+        if withheld::is_of_day(client) {
+            self.token.read_list(client);
+        }
     }
 
     /// Waits until no order or change is without an answer. None is taken meanwhile; cancels need no place.
@@ -251,6 +260,7 @@ impl Forward {
                     entry.in_doubt();
                 } else {
                     entry.placed_nothing();
+                    self.learn_day(&client);
                 }
                 return self.of_error(&error, true).into_response();
             }

@@ -97,6 +97,7 @@ mod sharing;
 mod strangers;
 mod switch;
 mod token_health;
+mod withheld;
 
 pub use crate::{
     server::Proxy,

@@ -66,7 +66,7 @@ impl TokenGuard {
         let _ = timeout(LOOK, tokens.restore()).await;
         let status = tokens.status();
         let why = trouble(&status)?;
-        self.try_again(client);
+        self.read_list(client);
         let details = format!("the order was not sent: {why}");
         let own = Own::new(StatusCode::SERVICE_UNAVAILABLE, "http_request_denied", &details);
         Some(match status.next_login_at {
@@ -75,7 +75,8 @@ impl TokenGuard {
         })
     }
 
-    fn try_again(&self, client: &Client) {
+    /// Reads the order list, once in five seconds at most: its answer says whether a token is accepted, and the date.
+    pub(crate) fn read_list(&self, client: &Client) {
         let now = Instant::now();
         let mut next = self.next.lock();
         if now < *next {
@@ -85,7 +86,7 @@ impl TokenGuard {
         let client = client.with_deadline(DeadlineLayer::new(PATIENCE));
         tokio::spawn(async move {
             if let Err(error) = client.orders().await {
-                tracing::debug!(%error, "no token is accepted yet");
+                tracing::debug!(%error, "order list cannot be read yet");
             }
         });
     }

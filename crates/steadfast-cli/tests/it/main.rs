@@ -22,6 +22,8 @@ mod lock_out;
 mod login;
 #[cfg(all(unix, feature = "redis"))]
 mod many_sidecars;
+#[cfg(unix)]
+mod not_ready;
 #[cfg(target_os = "linux")]
 mod one_sidecar;
 #[cfg(unix)]

@@ -140,6 +140,7 @@ impl Board {
                 in_flight: reading.in_flight,
                 waiting: reading.waiting,
                 trading: Word::Borrowed(reading.trading),
+                withheld: reading.withheld.clone(),
                 token: reading.token.clone(),
                 sharing: reading.sharing.clone(),
             },
@@ -165,6 +166,11 @@ impl Board {
             && before.as_ref() != Some(&now)
         {
             lines.push((Level::Note, now));
+        }
+        match &reading.withheld {
+            Some(why) if before.withheld.is_none() => lines.push((Level::Alarm, why.clone())),
+            None if before.withheld.is_some() => lines.push((Level::Note, "orders leave again".to_owned())),
+            _ => {}
         }
         match &reading.token.trouble {
             Some(why) if before.token.trouble.is_none() => {

@@ -9,7 +9,7 @@ use steadfast::{
 };
 
 use super::state::{NextFree, SharingState, Token, Word};
-use crate::token_health;
+use crate::{token_health, withheld};
 
 /// The number of lanes.
 const LANES: usize = Lane::ALL.len();
@@ -22,6 +22,8 @@ pub(crate) struct Reading {
     pub(crate) in_flight: usize,
     pub(crate) waiting: usize,
     pub(crate) trading: &'static str,
+    /// Why no order leaves, although nobody has halted.
+    pub(crate) withheld: Option<String>,
     pub(crate) token: Token,
     pub(crate) zones: Vec<ZoneReading>,
     /// Who places the orders, where several sidecars share them.
@@ -67,6 +69,7 @@ impl Reading {
             in_flight: client.in_flight(),
             waiting,
             trading,
+            withheld: withheld::trouble(client),
             token: token(client),
             zones: zones(&limiter.settings(), &limiter.snapshot()),
             sharing: None,

@@ -61,6 +61,8 @@ shown! {
         pub(crate) waiting: usize,
         /// `trading`, `halted` or `ending`.
         pub(crate) trading: Word,
+        /// Why no order leaves, although nobody has halted; `null` if nothing withholds all of them.
+        pub(crate) withheld: Option<String>,
         pub(crate) token: Token,
         /// Who places the orders, where several sidecars share them.
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -50,6 +50,7 @@ fn reading() -> Reading {
         in_flight: 1,
         waiting: 2,
         trading: "trading",
+        withheld: None,
         token,
         zones: vec![zone(4)],
         sharing: None,

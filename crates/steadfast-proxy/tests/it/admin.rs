@@ -78,6 +78,34 @@ async fn a_sidecar_whose_session_is_over_is_not_ready() {
     );
 }
 
+/// Regression: health said that all was well while every order was refused.
+#[tokio::test]
+async fn a_sidecar_whose_journal_has_failed_is_not_ready() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("orders.journal");
+    let world = World::journaled(Sandbox::builder(), &journal).await;
+    let reader = [format!("Authorization: Bearer {READER}")];
+    assert_eq!(world.ask(&world.order(&[])).await.status, 200);
+    assert_eq!(call(&world, "GET /readyz", &[]).await.status, 200);
+    let figures = call(&world, "GET /metrics", &reader).await.body;
+    assert!(figures.contains("\nsteadfast_orders_withheld 0\n"), "{figures}");
+    std::fs::remove_file(folder.path().join("orders.journal.lock")).unwrap();
+    assert_eq!(world.ask(&world.order(&["x-new-order: 1"])).await.status, 503);
+    let why = format!(
+        "no order leaves: order cannot be written down before it is sent: {}.lock was moved, removed or replaced while the \
+         journal was open",
+        journal.display()
+    );
+    let ready = call(&world, "GET /readyz", &[]).await;
+    assert_eq!((ready.status, ready.body.trim()), (503, &*why));
+    assert_eq!(call(&world, "GET /livez", &[]).await.status, 200);
+    let figures = call(&world, "GET /metrics", &reader).await.body;
+    assert!(figures.contains("\nsteadfast_orders_withheld 1\n"), "{figures}");
+    let state = call(&world, "GET /-/state", &reader).await.body;
+    assert!(state.contains(&format!(r#""withheld":"{why}""#)), "{state}");
+    assert_eq!(world.placed(), 1);
+}
+
 /// Regression: the figure was 0 as soon as the order was not looked for any more.
 #[tokio::test]
 async fn an_order_that_a_person_has_to_look_for_counts_as_in_doubt() {

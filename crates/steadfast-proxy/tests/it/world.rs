@@ -1,8 +1,13 @@
 //! A sandbox, a sidecar before it, and a client that knows nothing but bytes.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, path::Path, time::Duration};
 
-use steadfast::{Access, Client, call::Routes, dedup::Settings, spec::Paths};
+use steadfast::{
+    Access, Client,
+    call::Routes,
+    dedup::{OrderTracker, Settings, journal::FileJournal},
+    spec::Paths,
+};
 use steadfast_proxy::{Proxy, front::Tokens};
 use steadfast_sandbox::{Sandbox, SandboxBuilder};
 use tokio::{
@@ -35,15 +40,25 @@ impl World {
     }
 
     pub(crate) async fn with(sandbox: SandboxBuilder, settings: Settings) -> Self {
-        Self::made(sandbox, settings, |proxy| proxy).await
+        Self::made(sandbox, OrderTracker::new(settings), |proxy| proxy).await
+    }
+
+    /// As [`new`](Self::new), with a journal.
+    pub(crate) async fn journaled(sandbox: SandboxBuilder, journal: &Path) -> Self {
+        let journal = FileJournal::open(journal).unwrap();
+        Self::made(sandbox, OrderTracker::journaled(Settings::default(), journal), |proxy| proxy).await
     }
 
     /// As [`new`](Self::new), with a sidecar that `change` has changed.
     pub(crate) async fn that(sandbox: SandboxBuilder, change: impl FnOnce(Proxy) -> Proxy) -> Self {
-        Self::made(sandbox, Settings::default(), change).await
+        Self::made(sandbox, OrderTracker::default(), change).await
     }
 
-    async fn made(sandbox: SandboxBuilder, settings: Settings, change: impl FnOnce(Proxy) -> Proxy) -> Self {
+    async fn made(
+        sandbox: SandboxBuilder,
+        tracker: OrderTracker,
+        change: impl FnOnce(Proxy) -> Proxy,
+    ) -> Self {
         let sandbox = sandbox.build().unwrap();
         let gateway = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let facts = sandbox.credentials_at(gateway.local_addr().unwrap());
@@ -55,7 +70,7 @@ impl World {
         let client = Client::builder(base.clone(), access)
             .paths(Paths::public())
             .routes(Routes::new(&Paths::public()).guard_unknown())
-            .order_safety(settings)
+            .tracker(tracker)
             .build()
             .unwrap();
         let tokens = Tokens::new(TOKEN).unwrap().reader(READER).unwrap();

@@ -81,7 +81,11 @@ const tickHead = () => {
     ...(head.account === null ? [] : [fact("account", head.account)]),
     fact("gateway", head.gateway),
     fact("token", token.trouble ?? phase + ends + latched, token.trouble || latched ? "alarm" : grade),
-    fact("orders", `${head.in_flight} in flight, ${head.waiting} waiting`),
+    fact(
+      "orders",
+      head.withheld ?? `${head.in_flight} in flight, ${head.waiting} waiting`,
+      head.withheld ? "alarm" : "",
+    ),
     ...(head.sharing
       ? [
           fact("shared orders", head.sharing.words, head.sharing.role === "active" ? "" : "warning"),
