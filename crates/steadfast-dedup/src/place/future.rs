@@ -175,7 +175,7 @@ mod tests {
     fn sent(panics: bool) -> (Order<()>, Arc<AtomicUsize>) {
         let account = OrderTracker::default().account(None);
         let order = OrderRequest::from_fields(Form::parse(FORM).unwrap().iter()).unwrap();
-        let Ok(Opening::New(intent)) = account.open(&Arc::new(order), None) else { panic!("opened anew") };
+        let Ok(Opening::New(intent, _)) = account.open(&Arc::new(order), None) else { panic!("opened anew") };
         let attempt = account.begin(intent, Session::default()).unwrap().attempt;
         let epoch = account.halt.epoch().unwrap();
         account.send(attempt, true, epoch, None).unwrap();

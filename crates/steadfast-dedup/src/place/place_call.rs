@@ -19,6 +19,7 @@ use crate::{
     tracker::{
         account::{Account, calls::Opening},
         halt::HaltEpoch,
+        polled_calls::Opener,
         poller::{Template, starter},
         ticket::Ticket,
     },
@@ -80,9 +81,9 @@ where
             }
             loop {
                 match account.open(&order, name.clone()).map_err(Failure::refused)? {
-                    Opening::New(intent) => {
+                    Opening::New(intent, opener) => {
                         self.ticket.set_intent(intent);
-                        let _open = OpenCall { account, intent };
+                        let _open = OpenCall { account, intent, opener };
                         let (ticket, service) = (&self.ticket, &mut self.service);
                         let form = account.form_of(intent, form);
                         return PlaceLoop::new(ticket, service, form, intent, epoch)
@@ -116,10 +117,11 @@ const LONGEST_NAME: usize = 1_024;
 struct OpenCall<'a> {
     account: &'a Arc<Account>,
     intent: IntentNo,
+    opener: Opener,
 }
 
 impl Drop for OpenCall<'_> {
     fn drop(&mut self) {
-        self.account.end_call(self.intent);
+        self.account.end_call(self.intent, self.opener);
     }
 }

@@ -185,8 +185,18 @@ mod tests {
         task::{Context, Waker},
     };
 
-    use super::*;
-    use crate::{numbers::IntentNo, protocol::effect::Effect, tracker::order_tracker::OrderTracker};
+    use steadfast_call::{Outcome, ext};
+    use steadfast_spec::{Form, OrderRequest};
+
+    use super::{calls::Opening, *};
+    use crate::{
+        numbers::{AttemptNo, IntentNo, Session},
+        protocol::{
+            effect::Effect,
+            event::{Answer, Event},
+        },
+        tracker::order_tracker::OrderTracker,
+    };
 
     /// Regression: a shutdown ended between a step and its events, and a program that then read them missed some.
     #[tokio::test]
@@ -201,5 +211,33 @@ mod tests {
         assert_eq!((aftermath.reports.len(), waits), (1, true));
         drop(Reported(&account.shared));
         ended.await;
+    }
+    /// Regression: the call that was refused, between its verdict and its return, ended the wait of the one that repeats
+    /// it, and that was told of a refusal without having sent anything.
+    #[test]
+    fn o05_a_refused_call_does_not_end_the_one_that_repeats_it() {
+        let account = OrderTracker::default().account(None);
+        let form =
+            Form::parse(b"symId=S&qty=1&side=buy&type=limit&limitPrice=5&product=delivery&validity=day")
+                .unwrap();
+        let order = Arc::new(OrderRequest::from_fields(form.iter()).unwrap());
+        let open = || match account.open(&order, Some(ext::IntentId::new("n"))).unwrap() {
+            Opening::New(intent, opener) => (intent, opener),
+            Opening::Attached(..) => panic!("joins the earlier call"),
+        };
+        let (intent, refused) = open();
+        let attempt = AttemptNo { intent, index: 0 };
+        account.step(Event::Begun { attempt, session: Session::default() });
+        account.step(Event::Sent(attempt));
+        account.close(attempt, Outcome::NotExecuted, Answer::Status(429));
+        account.conclude(intent, false);
+        assert!(account.is_refused(intent));
+
+        let (again, repeat) = open();
+        assert_eq!((again, account.is_refused(intent)), (intent, false));
+        account.end_call(intent, refused);
+        assert!(!account.is_refused(intent), "it still waits for the list");
+        account.end_call(intent, repeat);
+        assert!(account.is_refused(intent));
     }
 }

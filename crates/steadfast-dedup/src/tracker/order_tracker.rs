@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(weak.in_doubt(), 0);
         let account = tracker.account(None);
         let order = OrderRequest::from_fields(Form::parse(FORM).unwrap().iter()).unwrap();
-        let Ok(Opening::New(intent)) = account.open(&Arc::new(order), None) else { panic!("opened anew") };
+        let Ok(Opening::New(intent, _)) = account.open(&Arc::new(order), None) else { panic!("opened anew") };
         let attempt = account.begin(intent, Session::default()).unwrap().attempt;
         account.send(attempt, true, account.halt.epoch().unwrap(), None).unwrap();
         account.close(attempt, Outcome::Unknown { resend: Resend::Never }, Answer::Status(504));

@@ -1,4 +1,8 @@
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
 use crate::numbers::IntentNo;
 
@@ -25,6 +29,10 @@ pub(crate) trait PolledCall: Send + Sync {
     fn leave_dropped(self: Arc<Self>);
 }
 
+/// A call that has opened an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Opener(u64);
+
 /// The calls of an account that have opened an order and not returned.
 ///
 /// A caller may keep a call and stop polling it: then nothing reads the answer to its order, and nothing notices the
@@ -34,6 +42,9 @@ pub(crate) trait PolledCall: Send + Sync {
 pub(crate) struct PolledCalls {
     /// How many have opened an order; not all of them have waited for anything yet.
     open: usize,
+    opened: u64,
+    /// Which of them opened an order last: by its name a second one can, before the first has returned.
+    openers: HashMap<IntentNo, Opener>,
     /// Those that wait for something.
     waiting: BTreeMap<u64, Arc<dyn PolledCall>>,
     next: u64,
@@ -42,15 +53,24 @@ pub(crate) struct PolledCalls {
 
 impl PolledCalls {
     /// Notes that a call has opened an order.
-    pub(crate) fn open(&mut self, now: Duration) {
+    pub(crate) fn open(&mut self, intent: IntentNo, now: Duration) -> Opener {
         self.open += 1;
+        self.opened += 1;
+        let opener = Opener(self.opened);
+        self.openers.insert(intent, opener);
         // Not put off by each call: that would wake the poller for each order.
         self.check_due.get_or_insert(now.saturating_add(CHECK_EVERY));
+        opener
     }
 
-    /// Notes that such a call has ended.
-    pub(crate) fn end(&mut self) {
+    /// Notes that such a call has ended; true if no other one has opened its order since.
+    pub(crate) fn end(&mut self, intent: IntentNo, opener: Opener) -> bool {
         self.open = self.open.saturating_sub(1);
+        let is_last = self.openers.get(&intent) == Some(&opener);
+        if is_last {
+            self.openers.remove(&intent);
+        }
+        is_last
     }
 
     pub(crate) fn are_open(&self) -> bool {

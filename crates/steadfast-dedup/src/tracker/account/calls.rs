@@ -19,13 +19,13 @@ use crate::{
         order_tag::{OrderTag, with_field},
         policy::OrdersScope,
     },
-    tracker::{halt::HaltEpoch, joined::Rejected},
+    tracker::{halt::HaltEpoch, joined::Rejected, polled_calls::Opener},
 };
 
 /// The kind of a call with an order.
 pub(crate) enum Opening {
-    /// The first call for this order.
-    New(IntentNo),
+    /// The first call for this order, or one that repeats it after a refusal.
+    New(IntentNo, Opener),
     /// A repeated call for an order that an earlier one asked for under the same name.
     Attached(IntentNo, Rejected),
 }
@@ -50,8 +50,7 @@ impl Account {
                     if !sends_tags && state.protocol.tag_of(number).is_some() {
                         effects.extend(state.protocol.step(now, Event::Untagged(number)));
                     }
-                    state.calls.open(now);
-                    Ok(Opening::New(number))
+                    Ok(Opening::New(number, state.calls.open(number, now)))
                 } else if same {
                     Ok(Opening::Attached(number, state.joined.join(number)))
                 } else {
@@ -65,8 +64,7 @@ impl Account {
             if let Some(tag) = self.settings.tag.as_ref().and_then(|tag| tag.draw(order, free)) {
                 effects.extend(state.protocol.step(now, Event::Tagged { intent, tag }));
             }
-            state.calls.open(now);
-            Ok(Opening::New(intent))
+            Ok(Opening::New(intent, state.calls.open(intent, now)))
         })
     }
 
@@ -167,11 +165,13 @@ impl Account {
         self.step(Event::Changed);
     }
 
-    /// Ends the call that has opened an intent; one that it has concluded does not change.
-    pub(crate) fn end_call(self: &Arc<Self>, intent: IntentNo) {
+    /// Ends a call that has opened an intent; one that it has concluded does not change. Nor does one that another call has
+    /// opened since, after a refusal: that one still waits to repeat it.
+    pub(crate) fn end_call(self: &Arc<Self>, intent: IntentNo, opener: Opener) {
         self.with(|state, now, effects| {
-            state.calls.end();
-            effects.extend(state.protocol.step(now, Event::Concluded(intent)));
+            if state.calls.end(intent, opener) {
+                effects.extend(state.protocol.step(now, Event::Concluded(intent)));
+            }
         });
     }
 
