@@ -64,7 +64,7 @@ struct Output {
     latched: bool,
     /// Logins since the last success whose end is unknown; each may have been wrong.
     unknown_ends: u32,
-    /// What happened to the last of them.
+    /// Why the end of the last of them is unknown.
     unknown_why: Option<String>,
     /// Logins in a row that were answered with 429. They count as no failure; the wait for the next one grows to 5 min.
     throttled: u32,

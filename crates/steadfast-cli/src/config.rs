@@ -132,7 +132,7 @@ impl Problem {
     }
 }
 
-/// What is wrong with a config file, in the sequence of its lines.
+/// The mistakes in a config file, in the sequence of its lines.
 #[derive(Debug)]
 pub(crate) struct Problems {
     path: PathBuf,

@@ -1,4 +1,4 @@
-//! What the sidecar serves, as an OpenAPI document: the service's paths, and what is different here.
+//! The sidecar's API as an OpenAPI document: the service's paths, and what is different here.
 
 use bytes::Bytes;
 use http::{HeaderName, StatusCode};

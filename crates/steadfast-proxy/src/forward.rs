@@ -45,7 +45,7 @@ const DELIVERY_PATIENCE: Duration = Duration::from_secs(1);
 /// The longest answer to an order.
 const ORDER_ANSWER: usize = 64 * 1024;
 
-/// What all connections share.
+/// The state that all connections share.
 pub(crate) struct Forward {
     pub(crate) client: Current,
     pub(crate) base: BaseUrl,

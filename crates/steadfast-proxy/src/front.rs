@@ -66,7 +66,7 @@ pub struct Admitted {
     pub query: Option<String>,
     /// The endpoint; `None` for a path that is not in the table.
     pub endpoint: Option<Endpoint>,
-    /// What the caller's token allows.
+    /// The scope that the caller's token allows.
     pub scope: Scope,
     /// The lane that the caller asks for.
     pub lane: Option<Lane>,

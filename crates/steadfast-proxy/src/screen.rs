@@ -35,7 +35,7 @@ const LINGER: Duration = Duration::from_secs(1);
 /// Stands for a refused head: nothing of that one is parsed again.
 const STAND_IN: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
 
-/// What the system knows of a caller's end of a connection.
+/// The system's knowledge of a caller's end of a connection.
 pub(crate) trait Peer {
     /// True if the caller has left with a part of what was written unread, or before it was written. It asks the system
     /// itself, so that nothing that happened is missed, and only once.

@@ -23,7 +23,7 @@ pub(super) const TABLES: [(&str, Zone); 5] = [
 pub(super) const KEYS: [(&str, Kind); 4] =
     [("headroom", Kind::Number), ("limits", Kind::Texts), ("profile", Kind::Text), ("settle", Kind::Text)];
 
-/// What a file changes of the service's zones.
+/// The changes that a file makes to the service's zones.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Zones(Vec<(Zone, Change)>);
 

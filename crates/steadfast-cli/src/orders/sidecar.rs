@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest answer.
 const LONGEST: usize = 4_096;
 
-/// What a sidecar writes beside its journal, for the other verbs.
+/// The note that a sidecar writes beside its journal, for the other verbs.
 #[derive(Serialize, Deserialize)]
 struct Facts {
     admin_url: String,

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::stdout::{print_line, print_secret};
 
-/// What a user needs to know of a running proxy.
+/// The facts that a user needs to know of a running proxy.
 pub(super) struct Facts {
     pub(super) base_url: String,
     /// The Unix socket for programs, unless they have a port.

@@ -26,7 +26,7 @@ pub(super) struct Telling {
 }
 
 impl Telling {
-    /// What a person has to look at is written down beside `journal`.
+    /// Events that a person has to look at are written down beside `journal`.
     pub(super) fn new(journal: Option<PathBuf>) -> Self {
         Self { journal, hearers: Mutex::default() }
     }

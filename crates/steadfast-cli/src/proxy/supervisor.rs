@@ -1,4 +1,4 @@
-//! What systemd is told of a proxy: that it is ready, that it ends, and that it lives.
+//! Messages to systemd about a proxy: that it is ready, that it ends, and that it lives.
 //!
 //! The protocol is that of `sd_notify(3)`: lines of text in a datagram to the socket that `NOTIFY_SOCKET` names. Without
 //! the variable nothing is told.

@@ -9,7 +9,7 @@ pub(super) struct Plan {
     pub(super) to_send: usize,
     /// Their orders were placed by earlier runs.
     placed: usize,
-    /// What became of their orders is not known.
+    /// It is not known what became of their orders.
     doubtful: usize,
     /// They are no orders.
     bad: usize,

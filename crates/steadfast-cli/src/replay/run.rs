@@ -54,7 +54,7 @@ pub(super) struct Replay {
     pub(super) begun: BTreeSet<String>,
     /// How the orders of the journal ended, read for the first row whose turn does not come.
     pub(super) ends: OnceCell<Option<known::Ends>>,
-    /// What this run has begun to send.
+    /// The orders that this run has begun to send.
     pub(super) sends: Sends,
     pub(super) journal: Option<PathBuf>,
     /// Orders of an earlier run that are in doubt and have no row.

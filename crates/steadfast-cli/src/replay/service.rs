@@ -11,7 +11,7 @@ use crate::{
 /// The destination of the orders.
 pub(super) struct Service {
     pub(super) client: Client,
-    /// What it has sent, if there is a journal.
+    /// The sends so far, if there is a journal.
     pub(super) sends: Sends,
     /// The user, if known.
     pub(super) user: Option<String>,

@@ -46,7 +46,7 @@ impl From<Tokens> for Admission {
     }
 }
 
-/// What all listeners of a proxy share.
+/// The state that all listeners of a proxy share.
 ///
 /// # Clone
 ///

@@ -1,4 +1,4 @@
-//! What a run tells of events and of waiting.
+//! The lines that a run prints about events and about waiting.
 
 use std::{collections::BTreeSet, io, time::SystemTime};
 
