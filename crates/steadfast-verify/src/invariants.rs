@@ -4,6 +4,7 @@
 //! gateway's actions, and match records by a plain comparison of their own. They run after every scenario and random
 //! session of the layer's own tests, and after simulated sessions.
 
+mod acknowledged;
 mod evidence;
 mod history;
 mod other_form;
