@@ -8,6 +8,7 @@ use std::{
 use bytes::Bytes;
 use http::{Extensions, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Collected, Full, Limited};
+use hyper::ext::ReasonPhrase;
 use parking_lot::Mutex;
 use steadfast::{
     BaseUrl, Client, Decimal, Error, ErrorKind, Outcome,
@@ -123,6 +124,8 @@ impl Forward {
         let mut answer = self.pass(admitted, body, talk).await;
         let mask = self.masks.now();
         mask.hide_in(answer.headers_mut());
+        // A service may put any text beside the status, and it would be passed on.
+        answer.extensions_mut().remove::<ReasonPhrase>();
         answer.map(|body| body.by(mask))
     }
 

@@ -41,7 +41,7 @@ async fn quote(mut stream: TcpStream, has_length: bool) {
         "Transfer-Encoding: chunked".to_owned()
     };
     let head = format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Echo: {given}\r\n{framing}\r\nConnection: close\r\n\r\n"
+        "HTTP/1.1 200 OK for {given}\r\nContent-Type: application/json\r\nX-Echo: {given}\r\n{framing}\r\nConnection: close\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     for part in parts {
@@ -89,7 +89,7 @@ async fn no_caller_gets_the_accounts_credentials() {
         line.send(request.as_bytes()).await;
         let mut answer = String::new();
         line.0.read_to_string(&mut answer).await.unwrap();
-        assert!(answer.starts_with("HTTP/1.1 200"), "{}", &answer[..300]);
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{}", &answer[..300]);
         assert!(!answer.contains(KEY) && !answer.contains(SECRET) && !answer.contains("secret/"));
         let hidden = format!("{}:{}", "*".repeat(KEY.len()), "*".repeat(SECRET.len()));
         assert!(answer.contains(&format!("x-echo: Bearer {hidden}\r\n")));
