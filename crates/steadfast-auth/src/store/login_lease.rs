@@ -59,7 +59,9 @@ impl AccountStore {
         // The order of the two leases: the API key's first, the user's second.
         let lease = lease(&*store).await?;
         let mut record = opened.record();
-        let mut user = User { record: damaged.record(store.load().await)?, lease, store, label };
+        let loaded = store.load().await;
+        let is_garbled = matches!(loaded, Err(StoreError::Garbled { .. }));
+        let mut user = User { record: damaged.record(loaded)?, is_garbled, lease, store, label };
         record.take_over(&user.record, &user.label);
         let is_bound = record.user.as_ref() == Some(&user.label);
         let binds = !is_bound && record.revision() > 0;
@@ -106,13 +108,15 @@ struct User {
     store: Arc<dyn AnyStore>,
     lease: Box<dyn AnyLease>,
     record: Record,
+    // True while the store still holds a record that nobody can read; `record` begins it anew.
+    is_garbled: bool,
 }
 
 impl User {
     /// Copies the common part of `record` into the user's record, unless it is there already.
     async fn write(&mut self, record: &Record) -> Result<(), StoreError> {
         let mut next = self.record.clone();
-        if !next.follow(record) {
+        if !next.follow(record) && !self.is_garbled {
             return Ok(());
         }
         let mut tries = 0;
@@ -121,7 +125,7 @@ impl User {
             next.advance(over);
             match self.lease.save(&next, over).await {
                 Ok(()) => {
-                    self.record = next;
+                    (self.record, self.is_garbled) = (next, false);
                     return Ok(());
                 }
                 // Only the holder of the lease writes, so the file was removed or replaced by hand.
