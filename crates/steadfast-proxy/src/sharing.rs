@@ -10,6 +10,9 @@ use crate::{
     server::text,
 };
 
+/// How soon a caller may try again that has not much to wait for.
+const SOON: Duration = Duration::from_secs(1);
+
 /// A sidecar's knowledge of the orders that it shares with others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -80,9 +83,12 @@ pub(crate) fn refusal(not_owner: Option<&NotOwner>, sharing: Option<Sharing>, wh
         );
         return own(&details);
     }
-    // What refused the order may know less: it is as old as the client.
-    let known = || sharing.as_ref().and_then(|sharing| sharing.owner.as_deref());
-    let owner = not_owner.and_then(|not_owner| not_owner.owner.as_deref()).or_else(known);
+    // The refusing client may be as old as an earlier owner: since then the orders went to a third process, or came here.
+    if sharing.as_ref().is_some_and(|sharing| sharing.is_owner) {
+        return own("this process has just got the orders; nothing was sent").retry_after(SOON);
+    }
+    let owner = sharing.as_ref().and_then(|sharing| sharing.owner.as_deref());
+    let owner = owner.or_else(|| not_owner.and_then(|not_owner| not_owner.owner.as_deref()));
     let trouble = sharing.as_ref().and_then(|sharing| sharing.trouble.as_deref());
     let answer = match (owner, trouble) {
         (Some(owner), _) => own(&format!("process {owner} owns the orders; nothing was sent"))
@@ -92,7 +98,7 @@ pub(crate) fn refusal(not_owner: Option<&NotOwner>, sharing: Option<Sharing>, wh
         }
         (None, None) => own(why),
     };
-    answer.retry_after(not_owner.map_or(Duration::from_secs(1), |not_owner| not_owner.try_in))
+    answer.retry_after(not_owner.map_or(SOON, |not_owner| not_owner.try_in))
 }
 
 /// Answers whether this sidecar can be of use; with `owner`, whether it places orders.
@@ -178,6 +184,26 @@ mod tests {
             has(&headers, "x-steadfast-owner", "desk-a/7") && has(&headers, "retry-after", "7"),
             "{headers:?}"
         );
+    }
+
+    // Regression: a sidecar that had lost the orders went on naming the process that took them from it.
+    #[test]
+    fn a_refusal_names_the_process_that_owns_the_orders_now() {
+        let earlier = NotOwner::new(Some("desk-c/1".into()), Duration::from_secs(8));
+        let (_, headers) = shown(refusal(Some(&earlier), Some(standby()), "why"));
+        assert!(has(&headers, "x-steadfast-owner", "desk-a/7"), "{headers:?}");
+        assert!(has(&headers, "proxy-status", "process desk-a/7 owns the orders"), "{headers:?}");
+    }
+
+    // The client that places them is about to be put in.
+    #[test]
+    fn a_sidecar_that_has_just_got_the_orders_names_no_other_owner() {
+        let active = Sharing { is_owner: true, owner: None, ..standby() };
+        let earlier = NotOwner::new(Some("desk-a/7".into()), Duration::from_secs(8));
+        let (status, headers) = shown(refusal(Some(&earlier), Some(active), "why"));
+        assert_eq!(status, 503);
+        assert!(!has(&headers, "x-steadfast-owner", "") && has(&headers, "retry-after", "1"), "{headers:?}");
+        assert!(!has(&headers, "proxy-status", "desk-a/7"), "{headers:?}");
     }
 
     #[test]
