@@ -45,13 +45,11 @@ pub(super) const SUBJECTS: &[Subject] = &[
 pub(super) struct Programs {
     executables: HashMap<String, PathBuf>,
     folder: PathBuf,
-    /// Where criterion leaves its figures.
-    home: PathBuf,
 }
 
 impl Subject {
     /// The benches that count what is held against a ceiling.
-    pub(super) fn gates(self) -> &'static [&'static str] {
+    fn gates(self) -> &'static [&'static str] {
         if self.gated { self.counted } else { &[] }
     }
 
@@ -62,6 +60,11 @@ impl Subject {
 }
 
 impl Programs {
+    /// Benches that are built already, by name.
+    pub(super) fn of(folder: &Path, built: Vec<(String, PathBuf)>) -> Self {
+        Self { executables: built.into_iter().collect(), folder: folder.to_owned() }
+    }
+
     /// Builds these benches, and no others.
     pub(super) fn build(folder: &Path, benches: impl Iterator<Item = &'static str>) -> Result<Self> {
         let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -79,11 +82,7 @@ impl Programs {
         let output = command.stderr(Stdio::inherit()).output().context("cargo did not start")?;
         ensure!(output.status.success(), "the benches do not compile");
         let messages = String::from_utf8_lossy(&output.stdout);
-        let executables: HashMap<_, _> = messages.lines().filter_map(executable).collect();
-        // They are in `release/deps` of cargo's target folder.
-        let target = executables.values().next().and_then(|path| path.ancestors().nth(3));
-        let home = target.context("cargo has built no bench")?.join("benches");
-        Ok(Self { executables, folder: folder.to_owned(), home })
+        Ok(Self::of(folder, messages.lines().filter_map(executable).collect()))
     }
 
     /// Every figure about a subject.
@@ -107,13 +106,10 @@ impl Programs {
         Ok(figures)
     }
 
-    /// Runs a bench that judges its figures itself.
-    pub(super) fn judge(&self, bench: &str) -> Result<()> {
-        watch(bench, self.command(bench)?.arg("--bench"), |_| {})
-    }
-
     fn time(&self, bench: &str) -> Result<Vec<Figure>> {
-        let home = self.home.join(bench);
+        // The bench is in `release/deps` of cargo's target folder. Criterion leaves its figures beside them.
+        let target = self.path(bench)?.ancestors().nth(3).context("the bench is in no target folder")?;
+        let home = target.join("benches").join(bench);
         // A figure of an earlier run is none of this one.
         if home.exists() {
             fs::remove_dir_all(&home)?;
@@ -131,10 +127,14 @@ impl Programs {
     }
 
     fn command(&self, bench: &str) -> Result<Command> {
-        let path = self.executables.get(bench).with_context(|| format!("there is no bench `{bench}`"))?;
-        let mut command = Command::new(path);
+        let mut command = Command::new(self.path(bench)?);
         command.current_dir(&self.folder);
         Ok(command)
+    }
+
+    fn path(&self, bench: &str) -> Result<&Path> {
+        let path = self.executables.get(bench).with_context(|| format!("there is no bench `{bench}`"))?;
+        Ok(path)
     }
 }
 

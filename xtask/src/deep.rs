@@ -96,14 +96,20 @@ pub(crate) fn run(
 
 /// Builds the part of the tree that these stages need.
 pub(crate) fn build(stages: &[Deep], workspace: &Workspace, say: &mut dyn FnMut(&str)) -> Result<Programs> {
-    if stages.iter().any(|stage| matches!(stage.what(Extent::Full), What::Tests(..) | What::Properties(_))) {
-        let plain = Programs::build(&Site::plain(workspace), Part::Everything, &mut *say)?;
-        Ok(Programs::build(&Site::optimised(workspace), Part::Tests(TESTS), say)?.or(plain))
-    } else if stages.iter().any(|stage| matches!(stage.what(Extent::Full), What::Simulation(_))) {
-        Programs::build(&Site::optimised(workspace), Part::Simulator, say)
+    let [plain, optimised, counted] =
+        [Site::plain, Site::optimised, Site::counted].map(|site| site(workspace));
+    let need = |is: fn(&What) -> bool| stages.iter().any(|stage| is(stage.what(Extent::Full)));
+    let parts = if need(|what| matches!(what, What::Tests(..) | What::Properties(_))) {
+        vec![(&optimised, Part::Tests(TESTS)), (&plain, Part::Everything)]
+    } else if need(|what| matches!(what, What::Simulation(_))) {
+        vec![(&optimised, Part::Simulator)]
     } else {
-        Ok(Programs::default())
-    }
+        Vec::new()
+    };
+    let counts = need(|what| matches!(what, What::Costs | What::Growth)).then_some((&counted, Part::Counts));
+    parts.into_iter().chain(counts).try_fold(Programs::default(), |programs, (site, part)| {
+        Ok(programs.or(Programs::build(site, part, &mut *say)?))
+    })
 }
 
 #[cfg(test)]

@@ -30,7 +30,9 @@ use clap::{Parser, Subcommand};
 
 use crate::cargo::cargo;
 use crate::deep::Extent;
+use crate::programs::{Part, Programs, Site};
 use crate::report::Tally;
+use crate::runner::echo;
 use crate::workspace::Workspace;
 
 #[derive(Parser)]
@@ -78,11 +80,17 @@ enum Verb {
     Planted(planted::Args),
 }
 
+/// The options of `bench` for which benches are built as CI builds them.
+const COUNTED: &[&str] = &["--check", "--set-ceilings"];
+
 fn main() -> ExitCode {
     let tally = match Line::parse().verb {
         // Their standard output is data, and their exit code their own.
         Verb::Sim { words } => {
             return program(&["run", "--release", "--package", "steadfast-verify"], &words);
+        }
+        Verb::Bench { words } if words.iter().any(|word| COUNTED.contains(&&**word)) => {
+            checked(|workspace| counts(workspace, &words))
         }
         Verb::Bench { words } => return program(&["run", "--package", "benches"], &words),
         Verb::Tidy => checked(tidy::run),
@@ -118,6 +126,12 @@ fn program(run: &[&str], words: &[String]) -> ExitCode {
     cargo::name_state(&mut command, &root);
     let code = command.status().ok().and_then(|status| u8::try_from(status.code()?).ok());
     code.map_or(ExitCode::FAILURE, ExitCode::from)
+}
+
+/// Holds the counts of the benches against their ceilings, or makes ceilings of them.
+fn counts(workspace: &Workspace, words: &[String]) -> Result<Tally> {
+    let programs = Programs::build(&Site::counted(workspace), Part::Counts, echo)?;
+    Ok(runner::check(programs.counts()?.args(words), None, echo)?.tally)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -10,10 +10,11 @@ use crate::cargo::{cargo, fix_draws};
 use crate::process;
 use crate::workspace::Workspace;
 
-/// How the searches are built: the simulator, and the crates whose tests compute for long. Always all of them together: fewer
-/// would have other features of their dependencies, and build those once more.
+/// How the searches are built: the simulator, and the crates whose tests compute for long. Always all of them together, and
+/// with the benches: fewer would have other features of their dependencies, and build those once more.
 const OPTIMISED: &[&str] = &[
     "--profile=deep",
+    "--package=benches",
     "--package=steadfast",
     "--package=steadfast-dedup",
     "--package=steadfast-limit",
@@ -22,6 +23,23 @@ const OPTIMISED: &[&str] = &[
     "--package=steadfast-sandbox",
     "--package=steadfast-verify",
 ];
+
+/// How the benches that count are built: of the same dependencies, so that only the facade and its users are left to build. The
+/// tests of the facade switch all of its features on, so it is left out here: what is counted is a client without `metrics`.
+const COUNTED: &[&str] = &[
+    "--profile=deep",
+    "--package=benches",
+    "--package=steadfast-dedup",
+    "--package=steadfast-limit",
+    "--package=steadfast-redis",
+    "--package=steadfast-retry",
+    "--package=steadfast-sandbox",
+];
+
+/// The benches whose counts have ceilings.
+const COUNTS: &[&str] = &["allocations", "instructions", "memory", "renewal"];
+/// The bench that compares how much costs grow in one run.
+const GROWTH: &str = "growth";
 
 /// As the plain tests are built, which has made nearly all of it.
 const PLAIN: &[&str] = &["--workspace"];
@@ -45,6 +63,10 @@ impl Site {
         Self { how: OPTIMISED, ..Self::plain(workspace) }
     }
 
+    pub(crate) fn counted(workspace: &Workspace) -> Self {
+        Self { how: COUNTED, ..Self::plain(workspace) }
+    }
+
     pub(crate) fn plain(workspace: &Workspace) -> Self {
         let Workspace { root, target, .. } = workspace;
         Self { root: root.clone(), target: target.clone(), shared: target.clone(), how: PLAIN }
@@ -62,6 +84,8 @@ pub(crate) enum Part {
     Simulator,
     /// The simulator, the unit tests of all libraries and of the command, and the files or folders of `tests` with these names.
     Tests(&'static [&'static str]),
+    /// The benches that count, the program that holds their counts against the ceilings, and the bench of growth.
+    Counts,
     /// All targets that hold tests.
     Everything,
 }
@@ -81,11 +105,11 @@ impl Programs {
     /// Builds them, and says what cargo says.
     pub(crate) fn build(site: &Site, part: Part, mut say: impl FnMut(&str)) -> Result<Self> {
         let mut programs = Self::default();
-        let mut step = |words: &[&str], tests: &[&str]| {
+        let mut step = |words: &[&str], flag: &str, targets: &[&str]| {
             let mut command = cargo(&site.root);
             command.env("CARGO_TARGET_DIR", &site.target).env("CARGO_BUILD_BUILD_DIR", &site.shared);
             command.args(words).args(site.how).args(["--message-format", "json-render-diagnostics"]);
-            command.args(tests.iter().flat_map(|test| ["--test", test]));
+            command.args(targets.iter().flat_map(|target| [flag, target]));
             let ending = process::stream(&mut command, None, |line| match serde_json::from_str(line) {
                 Ok(message) => programs.take(&message),
                 Err(_) => say(line),
@@ -95,14 +119,15 @@ impl Programs {
             Ok(())
         };
         match part {
-            Part::Simulator => step(&["build", "--bin", "steadfast-sim"], &[])?,
+            Part::Simulator => step(&["build"], "--bin", &["steadfast-sim"])?,
+            Part::Counts => step(&["build", "--bin", "compare"], "--bench", &[COUNTS, &[GROWTH]].concat())?,
             Part::Tests(tests) => {
-                step(&["build", "--bin", "steadfast-sim"], tests)?;
+                step(&["build", "--bin", "steadfast-sim"], "--test", tests)?;
                 // The command has no library.
-                let command: &[&str] = if site.how == PLAIN { &["--bin", "steadfast"] } else { &[] };
-                step(&[&["test", "--no-run", "--lib"], command].concat(), &[])?;
+                let command: &[&str] = if site.how == PLAIN { &["steadfast"] } else { &[] };
+                step(&["test", "--no-run", "--lib"], "--bin", command)?;
             }
-            Part::Everything => step(&["test", "--no-run"], &[])?,
+            Part::Everything => step(&["test", "--no-run"], "", &[])?,
         }
         Ok(programs)
     }
@@ -127,6 +152,24 @@ impl Programs {
         Ok(command)
     }
 
+    /// Starts to describe the program that holds counts against their ceilings.
+    pub(crate) fn counts(&self) -> Result<Command> {
+        let mut command = self.tests("benches", "program")?;
+        for bench in COUNTS {
+            let mut built = OsString::from(format!("{bench}="));
+            built.push(self.tests("benches", bench)?.get_program());
+            command.arg("--built").arg(built);
+        }
+        Ok(command)
+    }
+
+    /// Starts to describe the bench that compares how much costs grow, which judges itself.
+    pub(crate) fn growth(&self) -> Result<Command> {
+        let mut command = self.tests("benches", GROWTH)?;
+        command.arg("--bench");
+        Ok(command)
+    }
+
     /// Takes in one of cargo's messages.
     fn take(&mut self, message: &Value) {
         let Some(path) = message["executable"].as_str() else { return };
@@ -137,7 +180,7 @@ impl Programs {
         let name = message["target"]["name"].as_str().unwrap_or_default();
         let target = match (message["target"]["kind"][0].as_str().unwrap_or_default(), is_test) {
             ("lib", true) => "lib",
-            ("test", true) => name,
+            ("test", true) | ("bench", _) => name,
             ("bin", true) => "bin",
             ("bin", false) => "program",
             _ => return,
@@ -172,13 +215,14 @@ mod tests {
             ("test", true, "/t/it"),
             ("bin", true, "/t/bin"),
             ("bin", false, "/t/program"),
+            ("bench", true, "/t/bench"),
         ] {
             programs.take(&json!({
                 "manifest_path": "/c/one/Cargo.toml", "executable": path, "profile": {"test": test},
-                "target": {"kind": [kind], "name": "it"},
+                "target": {"kind": [kind], "name": if kind == "bench" { kind } else { "it" }},
             }));
         }
-        for target in ["lib", "it", "bin", "program"] {
+        for target in ["lib", "it", "bin", "program", "bench"] {
             assert_eq!(programs.tests("one", target).unwrap().get_program(), format!("/t/{target}").as_str());
         }
         assert!(programs.tests("one", "gone").is_err());

@@ -49,6 +49,8 @@ pub(super) enum What {
     Planted(Extent),
     /// Counts that no busy machine changes, against their ceilings.
     Costs,
+    /// How much costs grow with all that waits beside them.
+    Growth,
 }
 
 /// The load that a stage puts on the machine.
@@ -81,7 +83,7 @@ impl Deep {
 
     /// False if the stage builds its own programs.
     pub(super) fn needs_programs(&self) -> bool {
-        !matches!(self.run, What::Corpora | What::Schedules | What::Planted(_) | What::Costs)
+        !matches!(self.run, What::Corpora | What::Schedules | What::Planted(_))
     }
 
     pub(super) fn run(&self, site: &Site<'_>, say: &mut dyn FnMut(&str)) -> (Row, Measured) {
@@ -136,11 +138,8 @@ impl Deep {
                 runner::check(command.args(words.split_whitespace()), limit, each)
             }
             What::Planted(extent) => planted::check(workspace, *extent, each),
-            What::Costs => {
-                let mut command = cargo(&workspace.root);
-                command.args(["run", "--quiet", "--package", "benches", "--", "--check"]);
-                runner::check(&mut command, limit, each)
-            }
+            What::Costs => runner::check(programs.wait().counts()?.arg("--check"), limit, each),
+            What::Growth => runner::check(&mut programs.wait().growth()?, limit, each),
         }
     }
 
