@@ -104,7 +104,7 @@ pub use crate::{
         OneTimeCode, OpenGate, Otp, Static, Stored, Totp, TotpSecret, UnexpectedStatus, UnknownEnds,
     },
     refresh::{Refresh, RefreshLayer},
-    secret::{ApiKey, Credentials, InvalidSecret, secret_places, shows_secret},
+    secret::{ApiKey, Credentials, Found, InvalidSecret, SecretFinder, secret_places, shows_secret},
     skew::SkewEstimator,
     store::{
         FileLease, FileStore, Identity, MemoryLease, MemoryStore, Record, StoreError, StoreLease, Summary,

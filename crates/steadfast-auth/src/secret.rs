@@ -1,3 +1,5 @@
+mod escapes;
+mod finder;
 mod quoted;
 mod spelled;
 
@@ -7,7 +9,10 @@ use bytes::Bytes;
 use http::HeaderValue;
 use secrecy::{ExposeSecret, SecretString};
 
-pub use self::quoted::{secret_places, shows_secret};
+pub use self::{
+    finder::{Found, SecretFinder},
+    quoted::{secret_places, shows_secret},
+};
 
 /// The app's API key (§5).
 ///

@@ -4,6 +4,7 @@
 //! would give it all that the account can do.
 
 use std::{
+    iter,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -12,69 +13,30 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue};
 use http_body::{Body, Frame, SizeHint};
-use memchr::memmem::Finder;
 use parking_lot::Mutex;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use secrecy::{ExposeSecret, SecretString};
-use steadfast::auth::Token;
+use secrecy::SecretString;
+use steadfast::auth::{Found, SecretFinder, Token};
 
 use crate::current::Current;
 
-/// A shorter text occurs everywhere by chance, and a masked price is worse.
-const SHORTEST: usize = 6;
-
-/// The characters that are escaped in a query.
-const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-
-/// The texts that no answer may show, replaced by as many asterisks, so that lengths stay right.
+/// The texts that no answer may show, replaced by as many asterisks as their spelling has bytes, so that lengths stay right.
 #[derive(Default)]
-pub(crate) struct Mask(Vec<Finder<'static>>);
+pub(crate) struct Mask(SecretFinder);
 
 impl Mask {
     pub(crate) fn of(secrets: &[SecretString]) -> Self {
-        let texts = secrets.iter().map(ExposeSecret::expose_secret).filter(|text| text.len() >= SHORTEST);
-        // As it is, as JSON may write a slash, and as in a query.
-        let mut spelled: Vec<Vec<u8>> = texts
-            .flat_map(|text| {
-                [text.to_owned(), text.replace('/', "\\/"), utf8_percent_encode(text, QUERY).to_string()]
-            })
-            .map(String::into_bytes)
-            .collect();
-        spelled.sort_unstable();
-        spelled.dedup();
-        Self(spelled.iter().map(|text| Finder::new(text).into_owned()).collect())
-    }
-
-    fn is_shown(&self, text: &[u8]) -> bool {
-        self.0.iter().any(|secret| secret.find(text).is_some())
-    }
-
-    fn hide(&self, text: &mut [u8]) {
-        for secret in &self.0 {
-            let mut from = 0;
-            while let Some(at) = secret.find(&text[from..]) {
-                let end = from + at + secret.needle().len();
-                text[from + at..end].fill(b'*');
-                from = end;
-            }
-        }
-    }
-
-    /// Returns the length of the longest end of a text with which a secret may begin.
-    fn begun(&self, text: &[u8]) -> usize {
-        let begun = |secret: &Finder<'_>| {
-            let longest = (secret.needle().len() - 1).min(text.len());
-            (1..=longest).rev().find(|&length| secret.needle().starts_with(&text[text.len() - length..]))
-        };
-        self.0.iter().filter_map(begun).max().unwrap_or(0)
+        Self(SecretFinder::new(secrets))
     }
 
     /// Hides secrets in the values of headers.
     pub(crate) fn hide_in(&self, headers: &mut HeaderMap) {
-        for value in headers.values_mut().filter(|value| self.is_shown(value.as_bytes())) {
-            let mut text = value.as_bytes().to_vec();
-            self.hide(&mut text);
-            *value = HeaderValue::from_bytes(&text).unwrap_or(HeaderValue::from_static("*"));
+        for value in headers.values_mut() {
+            let shown = self.0.find(value.as_bytes(), false).secrets;
+            if !shown.is_empty() {
+                let mut text = value.as_bytes().to_vec();
+                shown.into_iter().for_each(|place| text[place].fill(b'*'));
+                *value = HeaderValue::from_bytes(&text).unwrap_or(HeaderValue::from_static("*"));
+            }
         }
     }
 }
@@ -118,17 +80,20 @@ impl Masks {
     }
 }
 
-/// A body without secrets. It holds back no more than what may be the beginning of one.
+/// A body without secrets. It holds back no more than what may be the beginning of one, so never more than the longest
+/// spelling of a secret.
 pub(crate) struct Masked<B> {
     body: B,
     mask: Arc<Mask>,
     held: BytesMut,
+    /// How many bytes at the beginning of `held` belong to a secret that begins before them.
+    hidden: usize,
 }
 
 impl<B> Masked<B> {
     /// Returns a body that hides nothing yet.
     pub(crate) fn of(body: B) -> Self {
-        Self { body, mask: Arc::default(), held: BytesMut::new() }
+        Self { body, mask: Arc::default(), held: BytesMut::new(), hidden: 0 }
     }
 
     /// Returns the same body without the secrets of `mask`.
@@ -138,13 +103,27 @@ impl<B> Masked<B> {
 
     /// Takes a part of the body in, and returns what may go out.
     fn pass(&mut self, data: Bytes) -> Bytes {
-        if self.held.is_empty() && !self.mask.is_shown(&data) && self.mask.begun(&data) == 0 {
-            return data;
+        if self.held.is_empty() {
+            let found = self.mask.0.find(&data, true);
+            if found.secrets.is_empty() && found.open == data.len() {
+                return data;
+            }
         }
         self.held.extend_from_slice(&data);
-        self.mask.hide(&mut self.held);
-        let begun = self.mask.begun(&self.held);
-        self.held.split_to(self.held.len() - begun).freeze()
+        self.let_out(true)
+    }
+
+    /// Returns what of the held part may go out: all of it if the body does not go on.
+    fn let_out(&mut self, goes_on: bool) -> Bytes {
+        let Found { secrets, open, .. } = self.mask.0.find(&self.held, goes_on);
+        let mut out = self.held.split_to(open);
+        let mut end = 0;
+        for place in iter::once(0..self.hidden).chain(secrets) {
+            out[place.start..place.end.min(open)].fill(b'*');
+            end = end.max(place.end);
+        }
+        self.hidden = end.saturating_sub(open);
+        out.freeze()
     }
 }
 
@@ -169,7 +148,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Masked<B> {
                 }
                 Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                 None if this.held.is_empty() => return Poll::Ready(None),
-                None => return Poll::Ready(Some(Ok(Frame::data(this.held.split().freeze())))),
+                None => return Poll::Ready(Some(Ok(Frame::data(this.let_out(false))))),
             }
         }
     }
@@ -204,14 +183,14 @@ mod tests {
         let mut masked = Masked::of(()).by(mask());
         let mut out: Vec<_> =
             parts.iter().map(|part| masked.pass(Bytes::copy_from_slice(part.as_bytes()))).collect();
-        out.push(masked.held.split().freeze());
+        out.push(masked.let_out(false));
         out.iter().map(|part| String::from_utf8(part.to_vec()).unwrap()).collect()
     }
 
     #[test]
     fn a_secret_is_hidden_however_it_is_split_and_written() {
-        let text = "x abcabd abcabcabd to/ken-42 to\\/ken-42 to%2Fken-42 short abcab";
-        let hidden = "x ****** abc****** ********* ********** *********** short abcab";
+        let text = r"x abcabd abcabcabd to/ken-42 to\/ken-42 to%2fken-42 %74o%252Fken-42 to\u002Fken\\u002d42 short abcab";
+        let hidden = r"x ****** abc****** ********* ********** *********** *************** ******************** short abcab";
         assert_eq!(passed(&[text]).concat(), hidden);
         for first in 0..text.len() {
             for second in first..text.len() {
@@ -221,6 +200,22 @@ mod tests {
         }
         let letters: Vec<_> = text.split("").collect();
         assert_eq!(passed(&letters).concat(), hidden);
+    }
+
+    #[test]
+    fn secrets_that_share_characters_are_hidden_to_the_last_one() {
+        let mask = Arc::new(Mask::of(&["abcdef".into(), "abcdefgh".into(), "efghij".into()]));
+        for (text, hidden) in
+            [("xabcdefg", "x******g"), ("xabcdefghy", "x********y"), ("abcdefghijk", "**********k")]
+        {
+            for at in 0..text.len() {
+                let mut masked = Masked::of(()).by(mask.clone());
+                let mut out = masked.pass(Bytes::from(&text[..at])).to_vec();
+                out.extend(masked.pass(Bytes::from(&text[at..])));
+                out.extend(masked.let_out(false));
+                assert_eq!(String::from_utf8(out).unwrap(), hidden, "{at}");
+            }
+        }
     }
 
     #[test]

@@ -14,8 +14,8 @@ const LONG_PIECE: usize = 12;
 
 /// Returns the places of `text` that show one of the secrets, in no order.
 ///
-/// A secret is shown by eight characters of it, as they are or percent-, base64-, hex- or JSON-encoded, in any case and
-/// with blanks in them. A shorter one must be a word of its own, because short texts occur everywhere; from five
+/// A secret is shown by eight characters of it, as they are, escaped as in addresses, JSON and pages, or in base64 or hex, in any
+/// case and with blanks in them. A shorter one must be a word of its own, because short texts occur everywhere; from five
 /// characters on, it is also shown by a text that is exactly its encoding.
 #[must_use]
 pub fn secret_places(text: &str, secrets: &[SecretString]) -> Vec<Range<usize>> {
@@ -52,7 +52,7 @@ pub fn secret_places(text: &str, secrets: &[SecretString]) -> Vec<Range<usize>> 
 }
 
 /// True if a text that stands for something else, such as an order's identifier, shows so much of a secret that this is
-/// no chance, as it is or percent-, base64-, hex- or JSON-encoded, in any case and with blanks in it.
+/// no chance, as it is, escaped, or in base64 or hex, in any case and with blanks in it.
 ///
 /// That is its beginning, eight characters or more, or any twelve of its characters. Digits alone must be twelve and
 /// sixteen, because an identifier may hold the same date. A shorter piece from the middle, and a secret that is spelled

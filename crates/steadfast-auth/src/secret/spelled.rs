@@ -1,7 +1,9 @@
-//! Percent-, base64-, hex- and JSON-encoded texts within other texts. A search for a secret in foreign text must look at these
+//! Escaped texts, and texts in base64 and hex, within other texts. A search for a secret in foreign text must look at these
 //! too.
 
 use std::ops::Range;
+
+use super::escapes::Escapes;
 
 /// The shortest run that is decoded; shorter ones reveal no secret.
 const LEAST: usize = 8;
@@ -41,7 +43,7 @@ fn spell(text: &[u8], found: &mut dyn FnMut(Range<usize>, Vec<u8>, bool), depth:
     };
     for place in runs(text, |byte| byte.is_ascii_graphic()) {
         let run = &text[place.clone()];
-        for bytes in [percent(run), json(run)].into_iter().flatten() {
+        for bytes in Escapes::LEADS.iter().filter_map(|&lead| unescaped(run, lead)) {
             take(place.clone(), bytes, true);
         }
     }
@@ -73,47 +75,19 @@ fn runs(text: &[u8], of_it: impl Fn(u8) -> bool) -> Vec<Range<usize>> {
     runs
 }
 
-/// Returns `None` if the run contains no escape.
-fn percent(run: &[u8]) -> Option<Vec<u8>> {
+/// Decodes the escapes that begin with this byte. Returns `None` if the run contains none.
+fn unescaped(run: &[u8], lead: u8) -> Option<Vec<u8>> {
     let (mut bytes, mut at, mut any) = (Vec::new(), 0, false);
-    while let Some(&byte) = run.get(at) {
-        let pair = || Some(digit(*run.get(at + 1)?)? << 4 | digit(*run.get(at + 2)?)?);
-        match pair().filter(|_| byte == b'%') {
-            Some(decoded) => {
-                bytes.push(decoded);
-                (at, any) = (at + 3, true);
-            }
-            None => {
-                bytes.push(byte);
-                at += 1;
-            }
+    let mut escapes = Escapes::of(run);
+    // The byte itself comes first, and then what it is the beginning of.
+    while let Some((character, end)) = escapes.read(at, usize::from(run.get(at) == Some(&lead))).last() {
+        let is_escaped = end > at + 1;
+        match u8::try_from(character) {
+            // An address escapes bytes.
+            Ok(byte) if !is_escaped || lead == b'%' => bytes.push(byte),
+            _ => bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
         }
-    }
-    any.then_some(bytes)
-}
-
-/// Decodes what a backslash stands before in a JSON text. Returns `None` if the run contains no such escape.
-fn json(run: &[u8]) -> Option<Vec<u8>> {
-    let (mut bytes, mut at, mut any) = (Vec::new(), 0, false);
-    while let Some(&byte) = run.get(at) {
-        let escaped = run.get(at + 1).filter(|_| byte == b'\\');
-        let unit = || {
-            run.get(at + 2..at + 6)?
-                .iter()
-                .try_fold(0, |unit, &byte| Some(unit << 4 | u32::from(digit(byte)?)))
-        };
-        let (decoded, length) = match escaped {
-            // Half of a pair of surrogates is no character, and in no secret.
-            Some(b'u' | b'U') => match unit() {
-                Some(unit) => (char::from_u32(unit).unwrap_or('\u{fffd}'), 6),
-                None => ('\\', 1),
-            },
-            // The other letters stand for blanks and the like.
-            Some(byte @ (b'"' | b'\\' | b'/')) => (char::from(*byte), 2),
-            _ => (char::from(byte), 1),
-        };
-        bytes.extend_from_slice(decoded.encode_utf8(&mut [0; 4]).as_bytes());
-        (at, any) = (at + length, any || length > 1);
+        (at, any) = (end, any || is_escaped);
     }
     any.then_some(bytes)
 }
@@ -176,6 +150,8 @@ mod tests {
             r#"{"t":"t0ken\/with\u002bsigns="}"#,
             r"\u0074\u0030\u006B\u0065\u006e\u002F\u0077\u0069\u0074\u0068\u002b\u0073\u0069\u0067\u006e\u0073\u003d",
             r"t0ken\\\/with+signs=",
+            r"t0ken\x2fwith\x2Bsigns=",
+            "t0ken&#x2F;with&#43;signs=",
             r"t0ken%5C%2fwith+signs=",
             r"dDBrZW4vd2l0aCt\u007aaWducz0=",
         ] {

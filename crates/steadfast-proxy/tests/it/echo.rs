@@ -10,7 +10,9 @@ use tokio::{
 use crate::world::{Line, READER, TOKEN};
 
 const KEY: &str = "key4711abc";
-const SECRET: &str = "secret/token-0815";
+const SECRET: &str = "secret/token-0815=";
+/// The same in other spellings; the last one is cut by a frame's end.
+const SPELLED: &str = r"%6bey4711abc secret\/token-0815\u003d secret%2ftoken-0815%3d secret%252Ftoken%2D0815\\u003D s&#101;cret/token-0815&#x3d;";
 
 /// Quotes each request's credentials, with the length of the body told or in chunks.
 async fn service(has_length: bool) -> std::net::SocketAddr {
@@ -34,14 +36,18 @@ async fn quote(mut stream: TcpStream, has_length: bool) {
     let given = head.lines().find_map(|line| line.strip_prefix("authorization: ")).unwrap();
     let (first, rest) = given.split_at(given.len() - 5);
     let long = "a list ".repeat(100_000);
-    let parts = [format!("{{\"s\":\"ok\",\"d\":\"{long}{first}"), format!("{rest} {KEY}"), "\"}".to_owned()];
+    let parts = [
+        format!("{{\"s\":\"ok\",\"d\":\"{long}{first}"),
+        format!("{rest} {KEY} {}", &SPELLED[..SPELLED.len() - 3]),
+        format!("{}\"}}", &SPELLED[SPELLED.len() - 3..]),
+    ];
     let framing = if has_length {
         format!("Content-Length: {}", parts.iter().map(String::len).sum::<usize>())
     } else {
         "Transfer-Encoding: chunked".to_owned()
     };
     let head = format!(
-        "HTTP/1.1 200 OK for {given}\r\nContent-Type: application/json\r\nX-Echo: {given}\r\n{framing}\r\nConnection: close\r\n\r\n"
+        "HTTP/1.1 200 OK for {given}\r\nContent-Type: application/json\r\nX-Echo: {given}\r\nX-Spelled: {SPELLED}\r\n{framing}\r\nConnection: close\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     for part in parts {
@@ -102,7 +108,15 @@ async fn no_caller_gets_the_accounts_credentials() {
             }
             None => without_chunks(body),
         };
-        assert!(body.ends_with(&format!("a list Bearer {hidden} {}\"}}", "*".repeat(KEY.len()))));
+        let spelled: Vec<_> = SPELLED.split(' ').map(|text| "*".repeat(text.len())).collect();
+        let spelled = spelled.join(" ");
+        assert!(head.contains(&format!("x-spelled: {spelled}\r\n")), "{head}");
+        let key = "*".repeat(KEY.len());
+        assert!(
+            body.ends_with(&format!("a list Bearer {hidden} {key} {spelled}\"}}")),
+            "{}",
+            &body[700_000..]
+        );
         assert_eq!(length.is_some(), has_length);
     }
 }
