@@ -49,6 +49,7 @@ mod count;
 mod error;
 mod fitness;
 mod health;
+mod line;
 mod new_token;
 mod orders;
 mod random;

@@ -21,7 +21,7 @@ const CLOCK: &str = include_str!("script/clock.lua");
 const READS_CLOCK: &str = "local clock = redis.call('TIME')\nlocal time = clock[1] * 1000000 + clock[2]\n";
 
 impl Script {
-    /// Decides about a request.
+    /// Decides about requests of one caller.
     pub const ACQUIRE: Self = Self { source: include_str!("script/acquire.lua") };
 
     /// Records an answer.
@@ -47,11 +47,13 @@ impl Script {
 /// For [`StoreClock::latest`](crate::StoreClock::latest) where it is not known: more than any instant, and exact as a double.
 const UNKNOWN: Micros = 1 << 52;
 
-/// Returns the arguments of [`Script::ACQUIRE`]. The key's clock counts up to `latest`.
+/// Returns the arguments of [`Script::ACQUIRE`] for requests that differ in their ids alone. The key's clock counts up to
+/// `latest`.
 #[doc(hidden)]
 #[must_use]
-pub fn acquire_arguments(rule: &Rule, ask: &Ask<'_>, latest: Option<Micros>) -> Vec<String> {
-    let Ask { id, lane, first_use } = *ask;
+pub fn acquire_arguments(rule: &Rule, asks: &[Ask<'_>], latest: Option<Micros>) -> Vec<String> {
+    let (lane, first_use) = asks.first().map_or((Lane::Bulk, false), |ask| (ask.lane, ask.first_use));
+    let ids: Vec<_> = asks.iter().map(|ask| ask.id).collect();
     let flags = [first_use, lane == Lane::Critical, rule.interpolates()].map(Micros::from);
     let times = [
         rule.on_its_way(),
@@ -66,7 +68,7 @@ pub fn acquire_arguments(rule: &Rule, ask: &Ask<'_>, latest: Option<Micros>) -> 
         [most, most_while_full, limit, window.period]
     });
     let numbers = [latest.unwrap_or(UNKNOWN)].into_iter().chain(flags).chain(times).chain(windows);
-    [id.to_owned()].into_iter().chain(numbers.map(|number| number.to_string())).collect()
+    [ids.join(" ")].into_iter().chain(numbers.map(|number| number.to_string())).collect()
 }
 
 /// Returns the arguments of [`Script::SETTLE`].
@@ -93,7 +95,7 @@ mod tests {
         for script in [Script::ACQUIRE, Script::SETTLE, Script::LEND] {
             let lines =
                 |text: &str| text.lines().filter(|line| !line.is_empty() && !line.starts_with("--")).count();
-            assert!(lines(CLOCK) + lines(script.source) <= 75 && lines(script.source) <= 60);
+            assert!(lines(CLOCK) + lines(script.source) <= 80 && lines(script.source) <= 60);
             let text = script.text("8f3a");
             assert!(text.contains("'8f3a'"), "{text}");
             assert!(text.contains("redis.call('TIME')"), "{text}");

@@ -14,6 +14,7 @@ use crate::{
     connect::Connect,
     error::StoreError,
     health::Health,
+    line::Lines,
     new_token::NewToken,
     orders::{Orders, Policy, book::Book, error::OrdersError, standby::Standby},
     returns::Returns,
@@ -70,6 +71,7 @@ pub(crate) struct Inner {
     next: AtomicU64,
     pub(crate) new_token: NewToken,
     pub(crate) shares: Shares,
+    pub(crate) lines: Lines,
 }
 
 impl Shared {
@@ -97,6 +99,7 @@ impl Shared {
                 next: AtomicU64::new(0),
                 new_token: NewToken::default(),
                 shares: Shares::default(),
+                lines: Lines::default(),
             }),
         }
     }

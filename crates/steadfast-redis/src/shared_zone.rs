@@ -6,6 +6,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::{
     error::{NotGranted, StoreError},
+    line::{Lines, Told},
     returns::Return,
     rule::{Micros, Rule},
     share::Shares,
@@ -72,48 +73,33 @@ impl SharedZone {
     ///
     /// [`NotGranted`] if that cannot be before `deadline`, or the store is unreachable for 10 s.
     pub async fn acquire(&self, lane: Lane, deadline: Option<Instant>) -> Result<SharedPermit, NotGranted> {
-        let Zone { shared, key, rule } = &*self.zone;
-        let mut permit = self.unasked();
+        let shared = &self.zone.shared;
+        let mut own = self.unasked();
         let mut unreachable_since = None;
         loop {
-            let asked = shared.store.now();
-            permit.usable_until = asked + micros(rule.hold());
-            // Of an address or an API key requests may have been counted before the token was made.
-            let first_use = rule.scope() == Scope::AuthToken && shared.new_token.is_first_use(key);
-            let until = self.asks_until(lane, deadline);
-            let decided = match self.within(until, shared.store.connect()).await {
-                // It may be asked from here on, so it is given back however that ends.
-                Ok(()) => {
-                    permit.end = End::Refund;
-                    let ask = Ask::new(&permit.id, lane);
-                    let ask = if first_use { ask.first_use() } else { ask };
-                    self.within(until, shared.store.acquire(key, rule, &ask)).await
-                }
-                Err(error) => Err(error),
+            // A cancel waits behind nobody.
+            let told = match lane {
+                Lane::Critical => self.ask_alone(&mut own, deadline).await,
+                _ => self.ask_in_line(lane, deadline).await,
             };
-            if decided.is_ok() {
-                shared.new_token.used(key);
-            }
-            let (wait, failed) = match decided {
+            let (wait, failed) = match told {
                 // A reply that took too long is given back.
-                Ok(Asked::Granted) if !permit.is_usable() => {
-                    permit = self.unasked();
-                    continue;
-                }
-                Ok(Asked::Granted) => {
+                Told::Granted(permit) if !permit.is_usable() => continue,
+                Told::Granted(permit) => {
                     Shares::ask_for(shared, self);
                     return Ok(permit);
                 }
-                Ok(Asked::Refused { wait }) => {
+                Told::Refused(wait) => {
                     unreachable_since = None;
                     if let Some(lent) = self.lent(lane, deadline) {
                         return Ok(lent);
                     }
                     (wait, None)
                 }
-                Err(error) => {
-                    // It may have been granted all the same, so it is given back and asked for as another one.
-                    permit = self.unasked();
+                Told::Failed { error, has_heard } => {
+                    if has_heard {
+                        unreachable_since = None;
+                    }
                     if let Some(lent) = self.lent(lane, deadline) {
                         return Ok(lent);
                     }
@@ -135,6 +121,55 @@ impl SharedZone {
         }
     }
 
+    /// Asks for a cancel. `own` keeps its place until it is granted, or may have been without our hearing of it.
+    async fn ask_alone(&self, own: &mut SharedPermit, deadline: Option<Instant>) -> Told {
+        let until = self.asks_until(deadline);
+        let failed = match self.within(until, self.ask([&mut *own], Lane::Critical)).await {
+            Ok(Asked { granted: 0, wait }) => return Told::Refused(wait),
+            Ok(_) => None,
+            Err(error) => Some(Told::Failed { error, has_heard: false }),
+        };
+        // It may have been granted all the same, so it is given back and asked for as another one.
+        let permit = std::mem::replace(own, self.unasked());
+        failed.unwrap_or(Told::Granted(permit))
+    }
+
+    /// Waits in the line of a lane.
+    async fn ask_in_line(&self, lane: Lane, deadline: Option<Instant>) -> Told {
+        let mut place = Lines::join(self, lane, deadline, self.unasked());
+        // If nothing comes by the deadline the store has not answered: what opens later has been told before. If the task
+        // that asks has ended with its runtime, it is as if the store had not answered.
+        let told = async { (&mut place.told).await.map_err(|_| self.zone.shared.store.is_silent()) };
+        self.within(deadline, told).await.unwrap_or_else(|error| Told::Failed { error, has_heard: false })
+    }
+
+    /// Asks the store for requests of one lane, one after the other until one is refused.
+    pub(crate) async fn ask<'a>(
+        &self,
+        permits: impl IntoIterator<Item = &'a mut SharedPermit>,
+        lane: Lane,
+    ) -> Result<Asked, StoreError> {
+        let Zone { shared, key, rule } = &*self.zone;
+        let usable_until = shared.store.now() + micros(rule.hold());
+        // Of an address or an API key requests may have been counted before the token was made.
+        let first_use = rule.scope() == Scope::AuthToken && shared.new_token.is_first_use(key);
+        shared.store.connect().await?;
+        let ids = permits.into_iter().map(|permit| {
+            // It may be asked from here on, so it is given back however that ends.
+            (permit.usable_until, permit.end) = (usable_until, End::Refund);
+            &*permit.id
+        });
+        let asks: Vec<_> = ids
+            .map(|id| {
+                let ask = Ask::new(id, lane);
+                if first_use { ask.first_use() } else { ask }
+            })
+            .collect();
+        let asked = shared.store.acquire(key, rule, &asks).await?;
+        shared.new_token.used(key);
+        Ok(asked)
+    }
+
     /// Takes the slot that is lent to this process, for a cancel.
     fn lent(&self, lane: Lane, deadline: Option<Instant>) -> Option<SharedPermit> {
         let Zone { shared, key, rule } = &*self.zone;
@@ -150,10 +185,10 @@ impl SharedZone {
         Some(permit)
     }
 
-    /// Returns until when the store is waited for: not for long by a cancel that can leave without it.
-    fn asks_until(&self, lane: Lane, deadline: Option<Instant>) -> Option<Instant> {
+    /// Returns until when a cancel waits for the store: not for long if it can leave without it.
+    fn asks_until(&self, deadline: Option<Instant>) -> Option<Instant> {
         let Zone { shared, key, .. } = &*self.zone;
-        if lane != Lane::Critical || !shared.shares.has_room(key, shared.store.now()) {
+        if !shared.shares.has_room(key, shared.store.now()) {
             return deadline;
         }
         let now = Instant::now();
@@ -224,6 +259,10 @@ impl SharedPermit {
 
     pub(crate) fn id(&self) -> &str {
         &self.id
+    }
+
+    pub(crate) fn zone(&self) -> SharedZone {
+        SharedZone { zone: Arc::clone(&self.zone) }
     }
 
     /// Keeps the slot, which the store has lent.

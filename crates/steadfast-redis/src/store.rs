@@ -54,14 +54,13 @@ struct Open {
     lend: Arc<str>,
 }
 
-/// The store's word about a request.
+/// The store's word about some requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
-    Granted,
-    /// To be asked again after `wait`.
-    Refused {
-        wait: Duration,
-    },
+pub(crate) struct Asked {
+    /// How many of them are granted, from the first one on.
+    pub(crate) granted: usize,
+    /// When to ask for the others again.
+    pub(crate) wait: Duration,
 }
 
 /// The server's answer to a script: its decision, what the key's clock shows, and how long to wait.
@@ -100,14 +99,17 @@ impl Store {
         self.open().await.map(|_| ())
     }
 
-    /// Asks for a permit, or tells how long to wait for one. After an error the request may have been granted.
-    pub(crate) async fn acquire(&self, key: &str, rule: &Rule, ask: &Ask<'_>) -> Result<Asked, StoreError> {
-        let arguments = |latest| acquire_arguments(rule, ask, latest);
+    /// Asks for permits, or tells how long to wait for them. After an error they may have been granted.
+    pub(crate) async fn acquire(
+        &self,
+        key: &str,
+        rule: &Rule,
+        asks: &[Ask<'_>],
+    ) -> Result<Asked, StoreError> {
+        let arguments = |latest| acquire_arguments(rule, asks, latest);
         let (granted, _, wait) = self.call(Script::ACQUIRE, key, arguments).await?;
-        if granted == 1 {
-            return Ok(Asked::Granted);
-        }
-        Ok(Asked::Refused { wait: Duration::from_micros(wait.max(0).unsigned_abs()) })
+        let granted = usize::try_from(granted).map_err(|_| self.is_garbled())?;
+        Ok(Asked { granted, wait: Duration::from_micros(wait.max(0).unsigned_abs()) })
     }
 
     /// Records an answer.

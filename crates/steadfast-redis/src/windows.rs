@@ -23,11 +23,12 @@ pub(crate) const GRACE: Micros = 100_000;
 ///    with a request on its way leaves the right stamp behind.
 /// 2. A request is granted if the windows have room, with those on their way counted as answered now.
 /// 3. Cancels and verification wait 3 s for those on their way, and no longer.
-/// 4. A slot that is [lent](Self::lend) to a process is taken from the limit, and not from what other lanes leave to
+/// 4. A caller may ask for several requests at once. They are decided one after the other, up to the first one that is refused.
+/// 5. A slot that is [lent](Self::lend) to a process is taken from the limit, and not from what other lanes leave to
 ///    cancels.
-/// 5. The memory belongs to one run of the store. After another run, or when the memory is gone, all windows count
+/// 6. The memory belongs to one run of the store. After another run, or when the memory is gone, all windows count
 ///    as full until what had been granted before cannot matter any more. Cancels keep their reserve.
-/// 6. The store's clock may be set, and a store with another one may take its place. The memory has a
+/// 7. The store's clock may be set, and a store with another one may take its place. The memory has a
 ///    [clock](Self::read) of its own, which goes on meanwhile.
 ///
 /// # Example

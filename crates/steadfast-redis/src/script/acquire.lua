@@ -1,11 +1,12 @@
--- Decides about one request, as `SharedWindows::acquire` does.
+-- Decides about requests of one caller, one after the other until one is refused, as `SharedWindows::acquire` does. Returns
+-- how many are granted.
 -- KEYS[1]: a sorted set. Scores are microseconds: above 0, a request's stamp, odd until it is answered (an answer may lie
 -- in the future by another caller's clock); from 0 down to -BASE, a refused caller's turn, negated; below -BASE, the memory
 -- (clock.lua).
--- ARGV: id, latest time, first use, critical, interpolates, time on its way, how much earlier that is given up, how long
--- all is full after a loss, how long stamps are kept, how far lent slots lie beyond those on their way; then for each
--- window the most, the most while full, the limit, the period.
-local GRACE, number, waits = 100000, {}, 'w' .. ARGV[1]
+-- ARGV: ids with spaces between them, latest time, first use, critical, interpolates, time on its way, how much earlier that
+-- is given up, how long all is full after a loss, how long stamps are kept, how far lent slots lie beyond those on their
+-- way; then for each window the most, the most while full, the limit, the period.
+local GRACE, number, granted = 100000, {}, 0
 for i = 2, #ARGV do number[i] = tonumber(ARGV[i]) end
 local is_critical, interpolates = number[4] == 1, number[5] == 1
 
@@ -55,10 +56,15 @@ local function all(others)
   return at
 end
 
-local at, turn = all(0), redis.call('ZSCORE', key, waits)
-local ahead = is_critical and 0 or redis.call('ZCOUNT', key, text(turn and tonumber(turn) or -BASE, true), '(0')
-if at > now and ahead > 0 then at = all(ahead) end
-redis.call('ZREM', key, waits)
-local stamp = now + number[6] + (now + number[6] + 1) % 2
-redis.call('ZADD', key, text(at > now and -at or stamp), at > now and waits or ARGV[1])
-return {at > now and 0 or 1, shown, at - now}
+for id in string.gmatch(ARGV[1], '%S+') do
+  local waits = 'w' .. id
+  local at, turn = all(0), redis.call('ZSCORE', key, waits)
+  local ahead = is_critical and 0 or redis.call('ZCOUNT', key, text(turn and tonumber(turn) or -BASE, true), '(0')
+  if at > now and ahead > 0 then at = all(ahead) end
+  redis.call('ZREM', key, waits)
+  local stamp = now + number[6] + (now + number[6] + 1) % 2
+  redis.call('ZADD', key, text(at > now and -at or stamp), at > now and waits or id)
+  if at > now then return {granted, shown, at - now} end
+  granted = granted + 1
+end
+return {granted, shown, 0}

@@ -2,9 +2,9 @@ use std::{sync::Arc, time::Duration};
 
 use redis::cmd;
 use steadfast_limit::{Account, Answer, Ceilings, Lane, Profile, Quota, SECOND, Scope, Zone, ZoneLimiter};
-use steadfast_redis::{NotGranted, Rule, Shared, SharedZone, StoreError, Unfit};
+use steadfast_redis::{NotGranted, Rule, Shared, SharedPermit, SharedZone, StoreError, Unfit};
 use steadfast_sandbox::enforce::{Enforcer, Kind, Window, decide};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::server::Server;
 
@@ -110,6 +110,59 @@ async fn a_permit_that_is_dropped_unsent_is_given_back() {
     drop(sent);
     sleep(50 * MS).await;
     holds(&server, 1).await;
+}
+
+#[tokio::test]
+async fn a_request_that_is_not_polled_holds_nobody_up_that_waits_behind_it() {
+    let Some(server) = Server::start().await else { return };
+    let zone = process(&server, Profile::WindowLog).await;
+    let first = futures(9, || async { zone.acquire(Lane::Trading, soon()).await.unwrap() }).await;
+    let mut unpolled = Box::pin(zone.acquire(Lane::Trading, None));
+    assert!(timeout_at(Instant::now() + 50 * MS, &mut unpolled).await.is_err());
+    first.into_iter().for_each(SharedPermit::settle);
+    let behind = zone.acquire(Lane::Trading, Some(Instant::now() + 3 * SECOND)).await;
+    behind.unwrap().refund();
+    unpolled.await.unwrap().refund();
+}
+
+#[tokio::test]
+async fn a_request_that_gives_up_leaves_no_place_in_the_store() {
+    let Some(server) = Server::start().await else { return };
+    let zone = process(&server, Profile::WindowLog).await;
+    let first = futures(9, || async { zone.acquire(Lane::Trading, soon()).await.unwrap() }).await;
+    for _ in 0..3 {
+        assert!(timeout_at(Instant::now() + 50 * MS, zone.acquire(Lane::Trading, None)).await.is_err());
+    }
+    first.into_iter().for_each(SharedPermit::refund);
+    holds(&server, 0).await;
+    let mut connection = server.connection().await;
+    let waiters: usize = cmd("ZCOUNT")
+        .arg(KEY)
+        .arg("(-4503599627370496")
+        .arg("(0")
+        .query_async(&mut connection)
+        .await
+        .unwrap();
+    assert_eq!(waiters, 0);
+}
+
+#[tokio::test]
+async fn a_store_that_is_silent_twice_ends_no_wait_if_it_has_answered_meanwhile() {
+    let Some(server) = Server::start().await else { return };
+    let zone = process(&server, Profile::WindowLog).await;
+    let first = futures(9, || async { zone.acquire(Lane::Trading, soon()).await.unwrap() }).await;
+    let waits =
+        tokio::spawn(async move { zone.acquire(Lane::Trading, None).await.map(SharedPermit::refund) });
+    for goes_on_for in [10, 1] {
+        sleep(200 * MS).await;
+        server.stop(true);
+        sleep(5 * SECOND / 2).await;
+        server.stop(false);
+        sleep(goes_on_for * SECOND).await;
+    }
+    assert!(!waits.is_finished());
+    first.into_iter().for_each(SharedPermit::refund);
+    timeout_at(Instant::now() + 5 * SECOND, waits).await.unwrap().unwrap().unwrap();
 }
 
 /// Awaits as many of them, one by one.

@@ -38,6 +38,8 @@ struct Pair {
 #[derive(Debug, Default)]
 struct Counts {
     granted: u32,
+    /// Calls that granted several.
+    together: u32,
     refused: u32,
     settled: u32,
     lent: u32,
@@ -129,21 +131,39 @@ impl Pair {
         }
     }
 
+    /// Asks for a request, alone or with others behind it.
     async fn acquire(&mut self, id: String, lane: Lane) {
-        let ask = Ask::new(&id, lane);
-        let ask = if self.below(2) == 0 { ask.first_use() } else { ask };
+        let others = [0, 0, 1, 3][self.below(4) as usize];
+        let others = (0..others).map(|_| {
+            self.next += 1;
+            format!("p{}:{}", self.below(4), self.next)
+        });
+        let mut ids: Vec<String> = [id].into_iter().chain(others.collect::<Vec<_>>()).collect();
+        let first_use = self.below(2) == 0;
+        let asks = ids.iter().map(|id| {
+            let ask = Ask::new(id, lane);
+            if first_use { ask.first_use() } else { ask }
+        });
+        let asks: Vec<_> = asks.collect();
         let (latest, Reading { shown, now }) = self.read();
-        let expected = self.core.acquire(&format!("run{}", self.run), &ask, now);
-        let arguments = acquire_arguments(&self.rule, &ask, latest);
+        let mut expected = (0, 0);
+        for ask in &asks {
+            if let Decision::Refused { earliest } = self.core.acquire(&format!("run{}", self.run), ask, now) {
+                expected.1 = earliest - now;
+                break;
+            }
+            expected.0 += 1;
+        }
+        let arguments = acquire_arguments(&self.rule, &asks, latest);
         let (granted, its_shown, wait) = self.call(Script::ACQUIRE, &arguments).await;
-        let decided =
-            if granted == 1 { Decision::Granted } else { Decision::Refused { earliest: now + wait } };
         assert_eq!(its_shown, shown);
-        assert_eq!(decided, expected, "{ask:?} at {now} in {:?}", self.core);
-        if granted == 1 {
-            self.counts.granted += 1;
-            self.granted.push(id);
-        } else {
+        assert_eq!((granted, wait), expected, "{asks:?} at {now} in {:?}", self.core);
+        let refused = ids.split_off(granted as usize);
+        self.counts.granted += granted as u32;
+        self.counts.together += u32::from(granted > 1);
+        self.granted.extend(ids);
+        // Those behind it were not asked for.
+        if let Some(id) = refused.into_iter().next() {
             self.counts.refused += 1;
             self.refused.push((id, lane));
             if self.refused.len() > 8 {
@@ -227,9 +247,13 @@ async fn agree(decisions: u32, seed: u64) {
             pair.step().await;
         }
         println!("{number}: {:?}", pair.counts);
-        let Counts { granted, refused, settled, lent } = pair.counts;
+        let Counts { granted, together, refused, settled, lent } = pair.counts;
         assert!(lent > 0 || number > 0, "{:?}", pair.counts);
-        assert!(granted.min(refused).min(settled) > decisions / 20, "{:?}", pair.counts);
+        assert!(
+            granted.min(refused).min(settled) > decisions / 20 && together > decisions / 250,
+            "{:?}",
+            pair.counts
+        );
     }
 }
 
