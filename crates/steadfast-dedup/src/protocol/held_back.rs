@@ -57,13 +57,16 @@ impl OrderProtocol {
 
     /// Judges a listed order without an owner that equals an intent's order.
     pub(crate) fn surplus(&self, outlook: Outlook, key: &Key, number: IntentNo, fresh: &Fresh) -> Surplus {
-        if self.settings.list_shows != ListShows::Everything
-            || !self.counts_as_ours(number, fresh)
-            || !self.intents.get(&number).is_some_and(is_unlikely_owner)
-        {
+        let Some(intent) = self.intents.get(&number).filter(|intent| is_unlikely_owner(intent)) else {
+            return Surplus::Certain;
+        };
+        if self.settings.list_shows != ListShows::Everything || !self.counts_as_ours(number, fresh) {
             return Surplus::Certain;
         }
-        self.beside_unconfirmed(outlook, key, fresh)
+        match self.beside_unconfirmed(outlook, key, fresh) {
+            Surplus::Certain if is_excess_of(intent) => self.beside_unproved(key, fresh),
+            surplus => surplus,
+        }
     }
 
     /// True if a listed order counts as ours: others trade in a shared account, and only its tag tells there.
@@ -99,6 +102,19 @@ impl OrderProtocol {
         }
         let yesterdays = self.may_be_yesterdays(key, fresh);
         if yesterdays.is_empty() { Surplus::Certain } else { Surplus::MayBeYesterdays(yesterdays) }
+    }
+
+    /// Judges a listed order that equals an acknowledged one beside those of its key that lists show as another order, as it
+    /// seems: it may be one of them, and a later list may prove that.
+    fn beside_unproved(&self, key: &Key, fresh: &Fresh) -> Surplus {
+        let may_be = self.finished_of(key).filter(|(_, intent)| {
+            intent.order_id().is_some_and(|order_id| self.is_unproved(order_id))
+                && intent.could_own(fresh.first_seen)
+                && matcher::loose(&fresh.record, intent.order())
+                && is_of_its_quantity(&fresh.record, intent.order())
+        });
+        let may_be: Vec<_> = may_be.map(|(number, _)| number).collect();
+        if may_be.is_empty() { Surplus::Certain } else { Surplus::MayBe(may_be) }
     }
 
     /// Returns the acknowledged orders of the day before that a listed order may be: lists may hold them for some time,

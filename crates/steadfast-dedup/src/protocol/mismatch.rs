@@ -74,8 +74,7 @@ impl OrderProtocol {
             return true;
         }
         let listed = Key::of_record(record).zip(record.qty).filter(|_| !is_leg);
-        // No order has the quantity zero: nothing is left of this one.
-        let may_be_another = matches!(&shows, Shows::Quantity(shown) if *shown != Decimal::default());
+        let may_be_another = matches!(&shows, Shows::Quantity(shown) if is_of_an_order(*shown));
         let since = self.listed.acknowledged_at(&record.order_id);
         let since = since.filter(|_| may_be_another && self.is_unchanged(intent));
         let open_until = since.map(|since| since.saturating_add(self.settings.lateness));
@@ -143,6 +142,21 @@ impl OrderProtocol {
             mismatch.is_open() || self.time.is_midnight_near() && self.is_another(mismatch)
         };
         self.fidelity.mismatch(order_id).is_some_and(is_unjudged)
+    }
+
+    /// True if a list shows another order under an acknowledged identifier, as it seems, and none has proved that: near
+    /// midnight nothing is proved, and beside an order in doubt that may own the acknowledged one's record.
+    ///
+    /// A quantity says so only if no change was sent.
+    pub(crate) fn is_unproved(&self, order_id: &str) -> bool {
+        let is_unproved = |mismatch: &Mismatch| match mismatch.shows() {
+            Shows::Quantity(shown) => {
+                let owner = self.intents.get(&mismatch.owner());
+                is_of_an_order(*shown) && owner.is_some_and(|intent| self.is_unchanged(intent))
+            }
+            Shows::Leg | Shows::Side | Shows::Instrument(_) => true,
+        };
+        self.fidelity.mismatch(order_id).is_some_and(is_unproved)
     }
 
     /// Returns acknowledged orders shown exactly as a refused one, whose own order is listed as one too many.
@@ -241,4 +255,9 @@ impl OrderProtocol {
 
 fn is_acknowledged(intent: &Intent, id: &str) -> bool {
     matches!(intent.finding(), Some(Finding::Acknowledged { order_id }) if **order_id == *id)
+}
+
+/// False for zero, which no order has: nothing is left of the one that is shown so.
+fn is_of_an_order(qty: Decimal) -> bool {
+    qty != Decimal::default()
 }

@@ -126,11 +126,11 @@ pub enum OrderEvent {
     ///
     /// With candidates it takes the place of [`Excess`](Self::Excess): if the identifier is wrong, one of them is this
     /// order, and the others are too many; if it is right, all of them are too many. Cancel none before you know
-    /// whether the order exists under its identifier. It is reported at a shutdown, before the trading day ends, or
-    /// once lists can neither show nor contradict the identifier; and again when another candidate is listed. If a
-    /// list shows the identifier after that, `Excess` follows. Around midnight it is also reported for an order of the
-    /// day before, once: no list of that day has shown or contradicted it, and lists of the new day tell nothing
-    /// about it.
+    /// whether the order exists under its identifier, with its quantity, type and price. It is reported at a shutdown,
+    /// before the trading day ends, or once lists can neither show nor contradict the identifier; and again when
+    /// another candidate is listed. If a list shows the identifier after that, `Excess` follows. Around midnight it is
+    /// also reported for an order of the day before, once: no list of that day has shown or contradicted it, and lists
+    /// of the new day tell nothing about it.
     AckUnconfirmed {
         /// The order's number in this process.
         intent: IntentNo,

@@ -1,12 +1,16 @@
 //! Tests orders in flight or waiting while the trading day changes.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use serde_json::json;
+use steadfast_call::{Call, Route};
 use steadfast_dedup::{KeyPolicy, OrderEvent};
+use steadfast_spec::Endpoint;
 use tokio::time::{sleep, timeout};
+use tower::ServiceExt;
 
 use crate::{
-    gateway::{Place, ReadReply, Reply, ack, gw504, read},
+    gateway::{Place, ReadReply, Reply, ack, gw504, http, read},
     policies::{day_with, unresolved},
     rig::{ORDER, Rig, Told, order},
 };
@@ -138,4 +142,72 @@ async fn who_waits_in_line_at_midnight_keeps_his_place() {
     assert_eq!(first.await.unwrap(), Told::Placed("o1".into()));
     let told = timeout(s(60), async { (second.await.unwrap(), third.await.unwrap()) }).await.unwrap();
     assert_eq!(told, (Told::Placed("o2".into()), Told::Placed("o3".into())));
+}
+
+/// Returns the orders that no list has confirmed, as reported, with the candidates of each.
+fn unconfirmed(rig: &Rig) -> Vec<(String, Vec<String>)> {
+    let told = rig.events().into_iter().filter_map(|event| match event {
+        OrderEvent::AckUnconfirmed { order_id, candidates, .. } => Some((order_id, candidates)),
+        _ => None,
+    });
+    told.collect()
+}
+
+/// Makes lists be read, by an order in doubt that is no rival of the others.
+async fn let_lists_be_read(rig: &Rig, name: &str) {
+    rig.gateway.will([gw504().placed_after(s(3))]);
+    let other = ORDER.replace("INFY", "TCS");
+    assert!(matches!(rig.place(name, &other).await, Told::Recovered(_)));
+}
+
+/// Regression: an answer gave an order the identifier of a lost one. A shutdown just after midnight named its own record as
+/// a candidate, and the next list made it one too many.
+#[tokio::test(start_paused = true)]
+async fn an_order_that_got_a_lost_ones_id_near_midnight_is_not_one_too_many() {
+    let rig = Rig::on(day_with(s(86_400 - 60)));
+    rig.gateway.will([gw504().placed(), ack().reply(Reply::AckId("o1"))]);
+    let lost = rig.start("lost", &order(3));
+    sleep(Duration::from_millis(100)).await;
+    assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
+    rig.tracker.shutdown().await;
+    let told = [("o1".to_owned(), vec!["o2".to_owned()])];
+    assert_eq!((rig.flagged(), unconfirmed(&rig)), (vec![], told.to_vec()), "{:?}", rig.events());
+    let_lists_be_read(&rig, "other").await;
+    assert_eq!((rig.flagged(), unconfirmed(&rig)), (vec![], told.to_vec()), "{:?}", rig.events());
+    // Once midnight is over, a list decides.
+    sleep(s(700)).await;
+    let_lists_be_read(&rig, "another").await;
+    let is_found = |event: &OrderEvent| matches!(event, OrderEvent::Recovered { intent, order_id, .. } if intent.0 == 1 && order_id == "o2");
+    assert!(rig.events().iter().any(is_found), "{:?}", rig.events());
+    assert_eq!((rig.flagged(), unconfirmed(&rig)), (vec!["o1".to_owned()], told.to_vec()), "the lost one's");
+    lost.await.unwrap();
+}
+
+/// A second order is told of near midnight: as a candidate while the acknowledged one is listed with another quantity, and
+/// as one too many where that quantity says nothing. Nothing is left of an order, or a user has changed one.
+#[tokio::test(start_paused = true)]
+async fn a_second_order_near_midnight_is_told_of() {
+    for (listed, changed, is_excess) in
+        [(3, false, false), (0, false, true), (3, true, true), (10, false, true)]
+    {
+        let mut rig = Rig::on(day_with(s(86_400 - 60)));
+        rig.unchecked = true;
+        rig.gateway.will([Place { copies: 2, ..ack() }]);
+        assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
+        if changed {
+            rig.gateway.will([http(200, "changed")]);
+            let mut request = rig.request("change", "orderId=o1&qty=3");
+            Call::of_mut(request.extensions_mut()).set_route(Arc::new(Route::new(Endpoint::ModifyOrder)));
+            assert!(rig.service.clone().oneshot(request).await.is_ok());
+        }
+        rig.gateway.set("o1", "qty", json!(listed));
+        rig.tracker.shutdown().await;
+        let_lists_be_read(&rig, "other").await;
+        let second = || vec!["o2".to_owned()];
+        let (flagged, told) = match is_excess {
+            true => (second(), vec![]),
+            false => (vec![], vec![("o1".to_owned(), second())]),
+        };
+        assert_eq!((rig.flagged(), unconfirmed(&rig)), (flagged, told), "{listed} {:?}", rig.events());
+    }
 }
