@@ -70,6 +70,11 @@ impl ListedOrders {
         Some(self.entries.get(order_id)?.first_seen())
     }
 
+    /// True if a list has shown an order.
+    pub(crate) fn is_shown(&self, order_id: &str) -> bool {
+        self.entries.get(order_id).is_some_and(|entry| entry.is_shown())
+    }
+
     /// True if an order may be one that an intent owns already, under another spelling of its identifier.
     pub(crate) fn is_respelled(&self, order_id: &str) -> bool {
         self.entries.is_respelled(order_id)

@@ -82,6 +82,17 @@ impl OrderProtocol {
         true
     }
 
+    /// True if lists showed an order before an answer gave it to an intent, and not as the intent's order. The next list of
+    /// ours is compared.
+    pub(crate) fn is_listed_otherwise(&self, order_id: &str, number: IntentNo) -> bool {
+        let is_its = |intent: &Intent| {
+            self.listed.unowned.with_id(order_id).any(|fresh| Shows::of(&fresh.record, intent).is_none())
+        };
+        self.listed.is_shown(order_id)
+            && self.listed.owner(order_id).is_none()
+            && !self.intents.get(&number).is_some_and(is_its)
+    }
+
     /// Withdraws answers that a list contradicts.
     ///
     /// `shows`: the list shows every order that was placed W before this; `None` for a caller's list, which may lack any.

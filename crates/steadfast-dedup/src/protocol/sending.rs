@@ -200,8 +200,10 @@ impl OrderProtocol {
         intent.acknowledge(attempt.index, sent);
         intent.note_answer(&order_id);
         let key = intent.key().clone();
+        let is_todays = intent.day() == self.time.day();
+        let is_listed_otherwise = is_todays && self.is_listed_otherwise(&order_id, attempt.intent);
         // Identifiers may be used again: one of yesterday must not hide one of today, nor be taken for it.
-        let claimed = if intent.day() == self.time.day() {
+        let claimed = if is_todays {
             self.listed.acknowledge(&order_id, attempt.intent, sent.seq, session, seen, self.time.now())
         } else {
             self.listed.yesterday.acknowledge(&order_id, attempt.intent);
@@ -209,6 +211,9 @@ impl OrderProtocol {
         };
         if claimed == GivenId::Conflict {
             return self.contradict(attempt.intent, &order_id, out);
+        }
+        if is_listed_otherwise {
+            self.listed.await_ours(&order_id);
         }
         if let Some(intent) = self.intents.get(&attempt.intent).filter(|intent| !intent.has_caller()) {
             let (name, order_id) = (intent.name().cloned(), order_id.to_string());

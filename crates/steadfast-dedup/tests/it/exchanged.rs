@@ -141,6 +141,28 @@ async fn o06_a_quantity_that_is_listed_as_nobodys_order_is_the_order() {
     rig.check();
 }
 
+/// Regression: a list showed a stranger's order before an answer named it. The order's own record, shown by the same list,
+/// was reported as one too many at once.
+#[tokio::test(start_paused = true)]
+async fn o06_an_answer_that_names_a_listed_order_is_compared_with_it() {
+    for (qty, is_its) in [(7, false), (3, true)] {
+        let rig = Rig::new();
+        rig.gateway.will([answered("o2").answered_after(s(4)), gw504().placed()]);
+        let call = rig.start("a", &order(3));
+        sleep(Duration::from_millis(100)).await;
+        assert_eq!(rig.gateway.foreign(&order(qty), |_| {}), "o2");
+        assert_eq!(rig.place("b", &tcs(1)).await, Told::Recovered("o3".into()));
+        assert_eq!(call.await.unwrap(), Told::Placed("o2".into()));
+        let excess = if is_its { vec!["o1".to_owned()] } else { vec![] };
+        assert_eq!(rig.flagged(), excess, "{qty} {:?}", rig.events());
+        sleep(s(70)).await;
+        assert_eq!(rig.flagged(), excess, "{qty} {:?}", rig.events());
+        let right = if is_its { vec![] } else { vec![(0, "o2".to_owned())] };
+        assert_eq!(taken_away(&rig), right, "{qty} {:?}", rig.events());
+        assert_eq!(found(&rig).contains(&(0, "o1".to_owned())), !is_its, "{qty} {:?}", rig.events());
+    }
+}
+
 /// Refused but placed, and its answer came for the next order, which is listed beside it.
 #[tokio::test(start_paused = true)]
 async fn o06_a_refused_orders_identifier_goes_if_the_own_order_shows() {

@@ -69,6 +69,11 @@ impl Unowned {
         self.fresh.get(key).into_iter().flatten().filter(move |fresh| matcher::strict(&fresh.record, order))
     }
 
+    /// Returns the records of the order with this identifier, while it can still be claimed.
+    pub(crate) fn with_id(&self, order_id: &str) -> impl Iterator<Item = &Fresh> {
+        self.fresh.values().flatten().chain(&self.vague).filter(move |fresh| *fresh.order_id == *order_id)
+    }
+
     /// Returns those whose records do not show their key.
     pub(crate) fn vague(&self) -> impl Iterator<Item = &Fresh> {
         self.vague.iter()
