@@ -1,7 +1,6 @@
 //! G. Crash: the process ends at any moment, and the next one continues its journal.
 
 use std::{
-    io,
     path::{Path, PathBuf},
     pin::Pin,
     sync::{
@@ -35,6 +34,7 @@ use tower::{Layer, Service, ServiceExt};
 
 use crate::{
     clocks::Clockwork,
+    fillable::Fillable,
     gateway::{Body, Gateway, Place, ReadReply, Reply, ack, documented, gw504, http, read},
     rig::{ORDER, Told, order, tell},
 };
@@ -764,79 +764,6 @@ async fn s81_torn_tail() {
     assert_eq!(process.place("b", ORDER).await, Told::Placed("o1".into()));
 }
 
-/// A disk that can be made full.
-#[derive(Clone, Debug)]
-struct Fillable(Arc<AtomicBool>);
-
-#[derive(Debug)]
-struct FillableFile(<FileSystem as Disk>::File, Arc<AtomicBool>);
-
-impl Disk for Fillable {
-    type File = FillableFile;
-    type Lock = <FileSystem as Disk>::Lock;
-
-    fn lock(&self, path: &Path) -> io::Result<Self::Lock> {
-        FileSystem.lock(path)
-    }
-
-    fn holds(&self, path: &Path, lock: &Self::Lock) -> io::Result<bool> {
-        FileSystem.holds(path, lock)
-    }
-
-    fn note(&self, lock: &mut Self::Lock) -> io::Result<Vec<u8>> {
-        FileSystem.note(lock)
-    }
-
-    fn set_note(&self, lock: &mut Self::Lock, note: &[u8], durably: bool) -> io::Result<()> {
-        FileSystem.set_note(lock, note, durably)
-    }
-
-    fn is_linked(&self, file: &FillableFile) -> io::Result<bool> {
-        FileSystem.is_linked(&file.0)
-    }
-
-    fn is_in_place(&self, path: &Path, file: &FillableFile, size: u64) -> io::Result<bool> {
-        FileSystem.is_in_place(path, &file.0, size)
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Option<FillableFile>> {
-        Ok(FileSystem.open(path)?.map(|file| FillableFile(file, self.0.clone())))
-    }
-
-    fn create(&self, path: &Path) -> io::Result<FillableFile> {
-        FileSystem.create(path).map(|file| FillableFile(file, self.0.clone()))
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        FileSystem.rename(from, to)
-    }
-
-    fn sync_directory(&self, path: &Path) -> io::Result<()> {
-        FileSystem.sync_directory(path)
-    }
-}
-
-impl steadfast_dedup::journal::DiskFile for FillableFile {
-    fn read_all(&mut self) -> io::Result<Vec<u8>> {
-        self.0.read_all()
-    }
-
-    fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.1.load(Ordering::Relaxed) {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        self.0.append(bytes)
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        self.0.sync()
-    }
-
-    fn truncate(&mut self, size: u64) -> io::Result<()> {
-        self.0.truncate(size)
-    }
-}
-
 /// The sidecar places a form without a name again unless its caller has not heard of the first order.
 #[tokio::test(start_paused = true)]
 async fn an_order_is_unheard_in_every_later_process_until_it_is_noted_as_heard() {
@@ -872,8 +799,8 @@ async fn an_order_is_unheard_in_every_later_process_until_it_is_noted_as_heard()
 #[tokio::test(start_paused = true)]
 async fn s81_disk_full() {
     let world = World::new();
-    let full = Arc::new(AtomicBool::new(false));
-    let journal = Inline::open(Fillable(full.clone()), &world.path());
+    let disk = Fillable::default();
+    let journal = Inline::open(disk.clone(), &world.path());
     let tracker = OrderTracker::journaled(world.settings.clone(), journal.clone());
     let line = Line { gateway: world.gateway.clone(), cut: Arc::default() };
     let process = Process {
@@ -884,7 +811,7 @@ async fn s81_disk_full() {
         token: world.token,
     };
     assert_eq!(process.place("a", ORDER).await, Told::Placed("o1".into()));
-    full.store(true, Ordering::Relaxed);
+    disk.fill(0);
     for _ in 0..2 {
         let mut request = process.request("b", ORDER);
         Call::of_mut(request.extensions_mut()).set_intent(ext::IntentId::new("b"));
@@ -900,7 +827,7 @@ async fn s81_disk_full() {
     let list = Request::get("https://gateway.example/v2/api/oms/orders").body(Body::default()).unwrap();
     assert_eq!(process.service.clone().oneshot(list).await.unwrap().status(), 200, "reads go on");
     // Regression: with new room, orders were still refused until a restart.
-    full.store(false, Ordering::Relaxed);
+    disk.make_room();
     assert_eq!(process.place_as("b", ORDER).await, Told::Placed("o2".into()));
     process.kill();
     journal.kill();

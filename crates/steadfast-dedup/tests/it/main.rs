@@ -21,6 +21,8 @@ mod crash;
 mod ends;
 mod exchanged;
 mod figures;
+#[path = "../journal/fillable.rs"]
+mod fillable;
 mod foreign;
 mod forms;
 mod halting;

@@ -1,22 +1,14 @@
 //! Tests disks that fail while the process goes on.
 
-use std::{
-    fs::File,
-    io,
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{io, path::Path, time::Duration};
 
 use steadfast_call::ext;
-use steadfast_dedup::journal::{Disk, DiskFile, FileJournal, FileSystem, Journal, JournalError, Log};
+use steadfast_dedup::journal::{FileJournal, Journal, JournalError, Log};
 
 use crate::{
     acknowledged, begun,
     disk::{Fault, How, SimDisk},
+    fillable::Fillable,
     intent_of, seen,
 };
 
@@ -186,110 +178,32 @@ fn nobody_opens_a_log_twice() {
     assert!(Log::open(disk, PATH).is_ok());
 }
 
-/// The disk of this machine, which can be made full.
-#[derive(Clone, Debug, Default)]
-struct Fillable(Arc<AtomicBool>);
-
-#[derive(Debug)]
-struct FillableFile(File, Arc<AtomicBool>);
-
-impl Disk for Fillable {
-    type File = FillableFile;
-    type Lock = File;
-
-    fn lock(&self, path: &Path) -> io::Result<File> {
-        FileSystem.lock(path)
-    }
-
-    fn holds(&self, path: &Path, lock: &File) -> io::Result<bool> {
-        FileSystem.holds(path, lock)
-    }
-
-    fn note(&self, lock: &mut File) -> io::Result<Vec<u8>> {
-        FileSystem.note(lock)
-    }
-
-    fn set_note(&self, lock: &mut File, note: &[u8], durably: bool) -> io::Result<()> {
-        FileSystem.set_note(lock, note, durably)
-    }
-
-    fn is_linked(&self, file: &FillableFile) -> io::Result<bool> {
-        FileSystem.is_linked(&file.0)
-    }
-
-    fn is_in_place(&self, path: &Path, file: &FillableFile, size: u64) -> io::Result<bool> {
-        FileSystem.is_in_place(path, &file.0, size)
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Option<FillableFile>> {
-        Ok(FileSystem.open(path)?.map(|file| FillableFile(file, self.0.clone())))
-    }
-
-    fn create(&self, path: &Path) -> io::Result<FillableFile> {
-        FileSystem.create(path).map(|file| FillableFile(file, self.0.clone()))
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        FileSystem.rename(from, to)
-    }
-
-    fn sync_directory(&self, path: &Path) -> io::Result<()> {
-        FileSystem.sync_directory(path)
-    }
-}
-
-impl DiskFile for FillableFile {
-    fn read_all(&mut self) -> io::Result<Vec<u8>> {
-        self.0.read_all()
-    }
-
-    fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.1.load(Ordering::Relaxed) {
-            // The last block takes some of it.
-            return if bytes.len() > 100 {
-                self.0.append(&bytes[..100])
-            } else {
-                Err(io::ErrorKind::StorageFull.into())
-            };
-        }
-        self.0.append(bytes)
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        self.0.sync()
-    }
-
-    fn truncate(&mut self, size: u64) -> io::Result<()> {
-        self.0.truncate(size)
-    }
-}
-
 /// Regression: nothing said that the journal had failed, before an order was refused.
 #[tokio::test]
 async fn a_journal_says_why_it_cannot_be_written_and_asks_for_room_by_itself() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("orders.journal");
-    let full = Fillable::default();
-    let journal = FileJournal::on(full.clone(), &path).unwrap();
+    let disk = Fillable::default();
+    let journal = FileJournal::on(disk.clone(), &path).unwrap();
     journal.append_durably(begun(0)).await.unwrap();
     assert!(journal.failure().is_none());
-    full.0.store(true, Ordering::Relaxed);
+    disk.fill(100);
     journal.append_durably(begun(1)).await.unwrap_err();
     let why = journal.failure().unwrap();
     assert!(matches!(&why, JournalError::Io { path: it, source, .. }
         if *it == path && source.kind() == io::ErrorKind::StorageFull));
-    full.0.store(false, Ordering::Relaxed);
+    disk.make_room();
     while journal.failure().is_some() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     journal.append_durably(begun(2)).await.unwrap();
     // What waits is tried once more at the end.
-    full.0.store(true, Ordering::Relaxed);
+    disk.fill(100);
     journal.append(seen("a"));
     while journal.failure().is_none() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    full.0.store(false, Ordering::Relaxed);
+    disk.make_room();
     drop(journal);
     assert_eq!(FileJournal::read(&path).unwrap().unwrap(), [begun(0), begun(1), begun(2), seen("a")]);
 }

@@ -6,6 +6,7 @@ mod disk;
 mod displaced;
 mod faults;
 mod files;
+mod fillable;
 mod images;
 mod size;
 
