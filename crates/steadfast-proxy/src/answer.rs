@@ -139,6 +139,10 @@ impl Own {
         let own = Self::new(refusal.status(), refusal.error_type(), refusal.details());
         // Where the next request begins is not known.
         let own = Self { msg: refusal.msg().to_owned(), ..own }.with("connection", "close");
+        let own = match refusal.allowed() {
+            Some(methods) => own.with("allow", &methods.to_string()),
+            None => own,
+        };
         if refusal == Refusal::Token {
             own.with("www-authenticate", "Bearer realm=\"steadfast\"")
         } else {

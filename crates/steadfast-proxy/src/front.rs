@@ -19,6 +19,7 @@ mod admission;
 mod caller;
 mod fields;
 mod head;
+mod methods;
 mod refusal;
 mod target;
 
@@ -39,6 +40,7 @@ pub use self::{
     admission::{Admission, Host, InvalidHost},
     caller::{Hosts, InvalidToken, Scope, Tokens},
     head::{Framing, HEAD_LIMIT, Head},
+    methods::Methods,
     refusal::Refusal,
 };
 
@@ -154,9 +156,10 @@ impl Front {
             return Err(Refusal::Scope);
         }
         self.shared.permits(needed, head.method())?;
-        if route.is_none() && head.method() != Method::DELETE && self.routes.template(path).is_some() {
-            // A service that is not strict could take it for the order. A DELETE may be a cancel, and that must get out.
-            return Err(Refusal::WrongMethod);
+        let has_other_methods = route.is_none() && self.routes.template(path).is_some();
+        if has_other_methods && !self.may_cancel(head.method(), path, query) {
+            // A service that is not strict could take it for the order.
+            return Err(Refusal::WrongMethod(self.routes.methods(path).collect()));
         }
         if endpoint == Some(Endpoint::CancelOrder) && !target::names_order(query) {
             return Err(Refusal::NoOrderId);
@@ -193,6 +196,13 @@ impl Front {
             framing,
             local: None,
         })
+    }
+
+    /// True if a request that the path does not have at the service may be a cancel all the same, which must get out: §4.5
+    /// does not show the path of cancels, but that they name their order. None is where orders are placed.
+    fn may_cancel(&self, method: &Method, path: &str, query: Option<&str>) -> bool {
+        let place = self.routes.find(&Method::POST, path).and_then(|route| route.endpoint);
+        method == Method::DELETE && target::names_order(query) && place != Some(Endpoint::PlaceOrder)
     }
 
     /// Decides about host and page on the operator's listener, which has a page of its own.

@@ -1,7 +1,9 @@
 use std::{error::Error, fmt};
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 use steadfast::spec::msg;
+
+use super::methods::Methods;
 
 /// Why a request does not pass. Nothing of it has reached the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -15,8 +17,8 @@ pub enum Refusal {
     Version,
     /// The method is none of GET, POST, PUT, DELETE and PATCH.
     Method,
-    /// The path is one of the service's, for other methods.
-    WrongMethod,
+    /// The path is one of the service's, for these methods alone.
+    WrongMethod(Methods),
     /// A cancel names no order.
     NoOrderId,
     /// The request line does not hold a path alone: another server's address, a name, or `*`.
@@ -70,7 +72,7 @@ impl Refusal {
         match self {
             Self::HeadTooLong => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::Version => StatusCode::HTTP_VERSION_NOT_SUPPORTED,
-            Self::Method | Self::WrongMethod | Self::NoOrderId => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Method | Self::WrongMethod(_) | Self::NoOrderId => StatusCode::METHOD_NOT_ALLOWED,
             Self::BodyTooLong => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Host | Self::Page | Self::Scope | Self::ReadOnly => StatusCode::FORBIDDEN,
             Self::Token => StatusCode::UNAUTHORIZED,
@@ -114,7 +116,7 @@ impl Refusal {
             Self::HeadTooLong => "request head is too long",
             Self::Version => "HTTP/1.1 is the only version",
             Self::Method => "method is none of GET, POST, PUT, DELETE and PATCH",
-            Self::WrongMethod => "path has no such method",
+            Self::WrongMethod(_) => "path has no such method",
             Self::NoOrderId => "a cancel needs orderId in its query",
             Self::NotAPath => "request line must hold a path",
             Self::Framing => "end of the body is not clear",
@@ -137,6 +139,16 @@ impl Refusal {
             Self::Key => "idempotency-key is not 1 to 128 visible characters",
             Self::KeyElsewhere => "idempotency-key is kept for place-order only",
             Self::NewOrder => "x-new-order is not 1",
+        }
+    }
+
+    /// Returns the methods that the path has, if it is known.
+    #[must_use]
+    pub fn allowed(self) -> Option<Methods> {
+        match self {
+            Self::WrongMethod(methods) => Some(methods),
+            Self::NoOrderId => Some(Methods::from_iter([&Method::DELETE])),
+            _ => None,
         }
     }
 

@@ -62,6 +62,9 @@ async fn wrong_requests_are_answered_as_the_service_would_and_not_sent() {
         ("DELETE /v2/api/oms/cancel-order?orderId= HTTP/1.1", "", method),
         ("PUT /v2/api/oms/place-order HTTP/1.1", FORM, method),
         ("PATCH /v2/api/oms/place-order HTTP/1.1", FORM, method),
+        ("DELETE /v2/api/oms/place-order HTTP/1.1", "", method),
+        ("DELETE /v2/api/oms/place-order?orderId=7 HTTP/1.1", "", method),
+        ("DELETE /v2/api/oms/orders HTTP/1.1", "", method),
         ("POST /v2/api/oms/orders HTTP/1.1", "a=1", method),
         ("GET / HTTP/1.1", "", path),
         ("GET /v2 HTTP/1.1", "", path),
@@ -69,6 +72,7 @@ async fn wrong_requests_are_answered_as_the_service_would_and_not_sent() {
         let answer = world.ask(&world.request(line, &[], form)).await;
         assert_eq!(answer.status, status, "{line} {answer:?}");
         assert!(answer.body.contains(msg), "{answer:?}");
+        assert_eq!(answer.header("allow").is_some(), status == 405, "{line} {answer:?}");
     }
     assert_eq!(world.arrivals(), 0);
     let unknown = world.ask(&world.request("GET /v2/api/never/heard/of HTTP/1.1", &[], "")).await;
