@@ -11,8 +11,9 @@ use steadfast::{
 
 use crate::{
     account::{Account, Whose},
+    arena::Arena,
     exit::Failed,
-    journal::{beside, refuse_other_account, refuse_without_lock, user, with_advice, with_source},
+    journal::{REHEARSAL, beside, refuse_other_account, refuse_without_lock, user, with_advice, with_source},
     limits::{Limits, zones},
     reach::reach,
     readable::hide_tokens_of,
@@ -50,6 +51,34 @@ pub(crate) fn create(
     sends: &Sends,
 ) -> Result<Client, Failed> {
     let account = limit::Account::new(base.to_string());
+    create_of(account, base, access, journal, limits, resends, sends)
+}
+
+/// Creates a client of a sandbox of this command's own. Its journal names it as a rehearsal's: no run with real orders goes on
+/// with it, and no other rehearsal, because the orders end with their sandbox.
+pub(crate) fn rehearse(
+    arena: &Arena,
+    journal: Option<PathBuf>,
+    resends: Resends,
+    sends: &Sends,
+) -> Result<(BaseUrl, Client), Failed> {
+    let own = arena.credentials.clone();
+    let access = Access::token(own.api_key, own.access_token).map_err(Failed::error)?;
+    let base: BaseUrl = own.base_url.parse().map_err(Failed::error)?;
+    let account = limit::Account::new(format!("{REHEARSAL}{base}"));
+    let client = create_of(account, base.clone(), access, journal, None, resends, sends)?;
+    Ok((base, client))
+}
+
+fn create_of(
+    account: limit::Account,
+    base: BaseUrl,
+    access: Access,
+    journal: Option<PathBuf>,
+    limits: Option<ZoneLimiter>,
+    resends: Resends,
+    sends: &Sends,
+) -> Result<Client, Failed> {
     // A run's record is of one trading day, and the next run goes by the machine's clock.
     let safety = resends.settings().refuse_disputed_day(true);
     let builder = begin(base, access, account.clone());

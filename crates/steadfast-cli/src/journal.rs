@@ -18,6 +18,9 @@ use steadfast::{
 
 use crate::{events::Kept, exit::Failed};
 
+/// What the account of a rehearsal begins with, before the address of its sandbox. No address of a service does.
+pub(crate) const REHEARSAL: &str = "rehearsal ";
+
 /// Appends `ending` to the name of `file`.
 pub(crate) fn beside(file: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(file);
@@ -88,6 +91,16 @@ pub(crate) fn refuse_other_account(journal: &Path, account: &Account) -> Result<
         return Ok(());
     };
     let (name, other) = (journal.display(), &other.account);
+    if other.as_str().starts_with(REHEARSAL) {
+        return Err(Failed::usage(format_args!(
+            "{name} is of a rehearsal's orders, which ended with its sandbox: nothing was sent; name another --journal"
+        )));
+    }
+    if account.as_str().starts_with(REHEARSAL) {
+        return Err(Failed::usage(format_args!(
+            "{name} is of orders at {other}: nothing was sent; a rehearsal needs a --journal of its own, or none"
+        )));
+    }
     let other = if other.as_str().is_empty() { "another program" } else { other.as_str() };
     Err(Failed::usage(format_args!(
         "{name} is of orders at {other}, not at {}: nothing was sent; go on with that address; with \

@@ -8,7 +8,7 @@ use std::{
 use secrecy::{ExposeSecret, SecretString};
 #[cfg(feature = "redis")]
 use steadfast::redis::Standby;
-use steadfast::{Access, BaseUrl, Client};
+use steadfast::{BaseUrl, Client};
 use steadfast_call::file::open_own;
 use steadfast_sandbox::Sandbox;
 use tokio::net::TcpListener;
@@ -83,14 +83,11 @@ impl Upstream {
         resends: Resends,
     ) -> Result<Self, Failed> {
         let arena = Arena::serve(Sandbox::builder().build().map_err(Failed::error)?).await?;
-        let own = arena.credentials.clone();
-        let access = Access::token(own.api_key, own.access_token).map_err(Failed::error)?;
-        let base: BaseUrl = own.base_url.parse().map_err(Failed::error)?;
         let token = match &token_file {
             Some(path) => token_in(path)?,
             None => random_token()?,
         };
-        let client = client::create(base.clone(), access, journal.clone(), None, resends, &Sends::default())?;
+        let (base, client) = client::rehearse(&arena, journal.clone(), resends, &Sends::default())?;
         let account = "sandbox".to_owned();
         Ok(Self {
             client,

@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use secrecy::ExposeSecret;
-use steadfast::{Access, Client};
+use steadfast::Client;
 
 use super::target::Target;
 use crate::{
@@ -40,10 +40,7 @@ impl Service {
     async fn sandbox(journal: Option<PathBuf>, resends: Resends, sends: Sends) -> Result<Self, Failed> {
         let sandbox = steadfast_sandbox::Sandbox::builder().build().map_err(Failed::error)?;
         let arena = Arena::serve(sandbox).await?;
-        let own = arena.credentials.clone();
-        let access = Access::token(own.api_key, own.access_token).map_err(Failed::error)?;
-        let base = own.base_url.parse().map_err(Failed::error)?;
-        let client = client::create(base, access, journal, None, resends, &sends)?;
+        let (_, client) = client::rehearse(&arena, journal, resends, &sends)?;
         Ok(Self { client, sends, user: None, arena: Some(arena) })
     }
 }

@@ -39,6 +39,7 @@ mod reaching;
 mod readable;
 mod readme;
 #[cfg(unix)]
+mod rehearsal;
 mod reload;
 mod renamed;
 mod replay;
