@@ -171,7 +171,7 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
     let operators = bind(SocketAddr::new(LOCAL, args.admin_port)).await?;
     let target = if args.sandbox { None } else { args.base_url };
     #[cfg(feature = "redis")]
-    let shared_at = if args.sandbox { None } else { args.redis.address().await? };
+    let shared_at = if args.sandbox { None } else { args.redis.at().await? };
     #[cfg(not(feature = "redis"))]
     let shared_at = refuse_shared().await?;
     let kept = Kept { store: args.store, journal: args.journal, token_file: args.token_file, shared_at };

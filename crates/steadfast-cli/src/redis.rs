@@ -1,11 +1,11 @@
 //! The store that the machines of an account share.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use secrecy::{ExposeSecret, SecretString};
 use steadfast::{
     limit::{self, ZoneLimiter},
-    redis::{RedisStore, Seal, Shared, StoreError},
+    redis::{Connect, RedisStore, Seal, Shared, StoreError},
 };
 
 use crate::{account::Account, exit::Failed, limits::zones, readable, secret::find};
@@ -20,6 +20,15 @@ pub(crate) struct Redis {
     /// STEADFAST_REDIS_URL, STEADFAST_REDIS_URL_FILE or STEADFAST_REDIS_URL_COMMAND.
     #[arg(long = "redis", value_name = "URL", value_parser = without_password)]
     pub(crate) url: Option<String>,
+    /// The certificate authorities that a store at a rediss:// address is trusted by instead of the public ones: a PEM file.
+    #[arg(long = "redis-ca", value_name = "FILE", env = "STEADFAST_REDIS_CA", hide_env_values = true)]
+    pub(crate) ca: Option<PathBuf>,
+}
+
+/// Where the store is, and whom it is trusted by.
+pub(crate) struct At {
+    address: SecretString,
+    authorities: Option<Vec<u8>>,
 }
 
 /// Refuses an address that shows a password to all who see the list of processes.
@@ -34,16 +43,31 @@ fn without_password(text: &str) -> Result<String, &'static str> {
 }
 
 impl Redis {
-    /// Returns the store's address, if one is given: by the option, else as a secret.
-    pub(crate) async fn address(self) -> Result<Option<SecretString>, Failed> {
+    /// Returns where the store is, if an address is given: by the option, else as a secret.
+    pub(crate) async fn at(self) -> Result<Option<At>, Failed> {
         let address = match self.url {
             Some(url) => Some(url.into()),
             None => find("REDIS_URL").await?,
         };
-        if let Some(address) = &address {
-            hide_password_of(address.expose_secret());
+        let Some(address) = address else { return Ok(None) };
+        hide_password_of(address.expose_secret());
+        let read = |file: PathBuf| {
+            std::fs::read(&file).map_err(|error| {
+                Failed::usage(format_args!("--redis-ca {}: {error}; nothing was sent", file.display()))
+            })
+        };
+        Ok(Some(At { address, authorities: self.ca.map(read).transpose()? }))
+    }
+}
+
+impl At {
+    /// Connects to the store for this account.
+    pub(crate) fn connect(&self, account: &limit::Account) -> Connect {
+        let connect = Shared::connect(self.address.expose_secret(), account);
+        match &self.authorities {
+            Some(authorities) => connect.root_certificates(authorities.clone()),
+            None => connect,
         }
-        Ok(address)
     }
 }
 
@@ -69,7 +93,7 @@ pub(crate) struct Store {
 
 impl Store {
     /// Connects for the orders of this account. All machines name it in the same way, whatever their API keys are.
-    pub(crate) async fn connect(address: &SecretString, account: &Account) -> Result<Self, Failed> {
+    pub(crate) async fn connect(at: &At, account: &Account) -> Result<Self, Failed> {
         let identity = account.identity();
         let user = identity.user_label().ok_or_else(|| {
             Failed::usage(
@@ -81,7 +105,7 @@ impl Store {
             StoreError::Unreachable { .. } => Failed::unavailable(format_args!("{error}; nothing was sent")),
             error => Failed::usage(format_args!("{error}; nothing was sent")),
         };
-        let shared = Shared::connect(address.expose_secret(), &account).await.map_err(failed)?;
+        let shared = at.connect(&account).await.map_err(failed)?;
         let health = shared.health().await.map_err(failed)?;
         let name = health.store;
         if !health.persists {

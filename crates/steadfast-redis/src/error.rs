@@ -6,6 +6,11 @@ use std::{error::Error, fmt, sync::Arc, time::Duration};
 pub enum StoreError {
     /// The address is not one of a Redis or Valkey server.
     InvalidAddress,
+    /// The certificate authorities that were given for it cannot be used.
+    Certificates {
+        /// The reason.
+        why: &'static str,
+    },
     /// No connection, or no answer in time. Nothing is granted meanwhile.
     Unreachable {
         /// Host and port of the store.
@@ -66,6 +71,9 @@ impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::InvalidAddress => f.write_str("store's address is not that of a Redis or Valkey server"),
+            Self::Certificates { why } => {
+                write!(f, "certificate authorities of the store cannot be used: {why}")
+            }
             Self::Unreachable { store, why } => write!(f, "store {store} cannot be reached: {why}"),
             Self::PasswordRefused { store } => write!(f, "store {store} does not accept the password"),
             Self::Unfit { store, why: Unfit::NeedsSeal } => {

@@ -4,6 +4,10 @@ use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, FromRedisValue, RedisError,
     ServerErrorKind, TlsCertificates, aio::MultiplexedConnection, cmd,
 };
+use rustls::{
+    RootCertStore,
+    pki_types::{CertificateDer, pem::PemObject},
+};
 use steadfast_call::BootClock;
 use tokio::{
     sync::Mutex,
@@ -21,6 +25,20 @@ use crate::{
 
 /// How long a connection or an answer may take.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
+
+/// Fails if the text holds no certificate authority, or the address has no use for one.
+fn check(pem: &[u8], address: &str) -> Result<(), StoreError> {
+    let unusable = |why| StoreError::Certificates { why };
+    if !address.starts_with("rediss://") {
+        return Err(unusable("the address does not begin with rediss://"));
+    }
+    let mut roots = RootCertStore::empty();
+    for root in CertificateDer::pem_slice_iter(pem) {
+        let root = root.map_err(|_| unusable("the text is not PEM"))?;
+        roots.add(root).map_err(|_| unusable("the text holds something that is not a certificate"))?;
+    }
+    if roots.is_empty() { Err(unusable("the text holds no certificate")) } else { Ok(()) }
+}
 
 /// How long after a failed connection the next one is tried.
 const TRIES_AGAIN_AFTER: Duration = Duration::from_millis(100);
@@ -76,6 +94,7 @@ impl Store {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = match root_certificates {
             Some(root) => {
+                check(&root, address)?;
                 let trusted = TlsCertificates { client_tls: None, root_cert: Some(root) };
                 Client::build_with_tls(address, trusted)
             }
@@ -334,6 +353,18 @@ impl fmt::Debug for Store {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn certificate_authorities_that_are_none_are_refused_before_the_store_is_asked() {
+        let refused = |address, pem: &str| {
+            let store = Store::new(address, Some(pem.into()), BootClock::system());
+            store.map(drop).unwrap_err().to_string()
+        };
+        let own = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        assert!(refused("redis://localhost", own).contains("does not begin with rediss://"));
+        assert!(refused("rediss://localhost", "no pem").contains("holds no certificate"));
+        assert!(refused("rediss://localhost", own).contains("not a certificate"));
+    }
 
     #[test]
     fn only_a_store_on_this_machine_may_see_a_token_unsealed() {

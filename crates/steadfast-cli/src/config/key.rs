@@ -49,11 +49,12 @@ impl Key {
 pub(super) const TABLES: [&str; 4] = ["login", "orders", "proxy", "replay"];
 
 /// The options that a file may hold. What a run is asked to do, such as `--yes`, is said on its command line alone.
-const OPTIONS: [(&str, &str, Kind); 21] = [
+const OPTIONS: [(&str, &str, Kind); 22] = [
     ("", "base-url", Kind::Text),
     ("", "store", Kind::Text),
     ("", "log", Kind::Text),
     ("", "otp-command", Kind::Text),
+    ("", "redis-ca", Kind::Text),
     ("login", "flow", Kind::Text),
     ("orders", "journal", Kind::Text),
     ("proxy", "journal", Kind::Text),

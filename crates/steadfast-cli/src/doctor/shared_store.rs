@@ -1,13 +1,12 @@
 use std::time::Duration;
 
-use secrecy::ExposeSecret;
 use steadfast::{
     limit::Account,
-    redis::{Health, Shared, StoreError},
+    redis::{Health, StoreError},
 };
 
 use super::finding::Findings;
-use crate::redis::Redis;
+use crate::redis::{At, Redis};
 
 /// Above this, waiting for the store is what a request waits for most.
 const FAR: Duration = Duration::from_millis(20);
@@ -18,21 +17,20 @@ const SUBJECT: &str = "shared_store";
 
 /// Looks at the store that the machines of the account share, if its address is given.
 pub(super) async fn examine(redis: Redis, findings: &mut Findings) {
-    let address = match redis.address().await {
-        Ok(Some(address)) => address,
+    let at = match redis.at().await {
+        Ok(Some(at)) => at,
         Ok(None) => return,
         Err(failed) => return findings.bad(SUBJECT, failed),
     };
-    let address = address.expose_secret();
-    match health(address).await {
+    match health(&at).await {
         Ok(health) => report(&health, findings),
         Err(error) => findings.bad(SUBJECT, error),
     }
 }
 
-async fn health(address: &str) -> Result<Health, StoreError> {
+async fn health(at: &At) -> Result<Health, StoreError> {
     // The same for all accounts.
-    Shared::connect(address, &Account::default()).await?.health().await
+    at.connect(&Account::default()).await?.health().await
 }
 
 fn report(health: &Health, findings: &mut Findings) {

@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use super::owner::Shares;
 use super::{lock::Lock, random_token};
 #[cfg(feature = "redis")]
-use crate::redis::Store;
+use crate::redis::{At, Store};
 use crate::{
     account::{Account, Whose},
     arena::Arena,
@@ -47,13 +47,17 @@ pub(super) struct Upstream {
     _lock: Option<Lock>,
 }
 
+/// Without the feature nothing is shared.
+#[cfg(not(feature = "redis"))]
+type At = SecretString;
+
 /// What is kept of an account, and where.
 pub(super) struct Kept {
     pub(super) store: Option<PathBuf>,
     pub(super) journal: Option<PathBuf>,
     pub(super) token_file: Option<PathBuf>,
-    /// The address of the store that several machines share.
-    pub(super) shared_at: Option<SecretString>,
+    /// The store that several machines share.
+    pub(super) shared_at: Option<At>,
 }
 
 impl Upstream {
@@ -63,14 +67,14 @@ impl Upstream {
         let Some(base_url) = base else { return Self::sandbox(journal, token_file, resends).await };
         let whose = Whose { base_url, store };
         #[cfg(feature = "redis")]
-        if let Some(address) = shared_at {
+        if let Some(at) = shared_at {
             if let Some(journal) = journal {
                 return Err(Failed::usage(format_args!(
                     "journal {} cannot be used: the orders' journal is in the store that is shared; nothing was sent",
                     journal.display()
                 )));
             }
-            return Self::shared(whose, &address, token_file, resends).await;
+            return Self::shared(whose, &at, token_file, resends).await;
         }
         #[cfg(not(feature = "redis"))]
         drop(shared_at);
@@ -145,13 +149,13 @@ impl Upstream {
     #[cfg(feature = "redis")]
     async fn shared(
         whose: Whose,
-        address: &SecretString,
+        at: &At,
         token_file: Option<PathBuf>,
         resends: Resends,
     ) -> Result<Self, Failed> {
         let account = Account::read(whose).await?;
         let lock = Lock::in_folders(&account)?;
-        let store = Store::connect(address, &account).await?;
+        let store = Store::connect(at, &account).await?;
         let token_file = match token_file {
             Some(token_file) => token_file,
             // That of a sidecar that shares nothing, so that programs need no change.

@@ -459,6 +459,11 @@ async fn a_sidecar_says_why_a_store_cannot_keep_its_orders_and_shows_no_password
     };
     let (code, said) = fails(&world, &world.store.url(), nobody).await;
     assert!(code == 2 && said.contains("STEADFAST_CLIENT_ID is not set"), "{code}: {said}");
+    let authority = |command: &mut tokio::process::Command| {
+        command.args(["--redis-ca", "absent.pem"]);
+    };
+    let (code, said) = fails(&world, &world.store.url(), authority).await;
+    assert!(code == 2 && said.contains("--redis-ca absent.pem: "), "{code}: {said}");
     let journal = |command: &mut tokio::process::Command| {
         command.args(["--journal", "j"]);
     };

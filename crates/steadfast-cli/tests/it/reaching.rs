@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rcgen::{CertifiedKey, generate_simple_self_signed};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     net::TcpListener,
@@ -13,6 +14,7 @@ use crate::{
     command::steadfast,
     files::orders,
     own_gateway::OwnGateway,
+    store::Store,
 };
 
 /// Returns the first line of a replay at `base`, and how long it took.
@@ -72,6 +74,40 @@ async fn c07_doctor_names_a_shared_store_that_cannot_be_reached_without_its_pass
     let doctor = stdout(&doctor.output().await.unwrap());
     assert!(doctor.contains(&format!("bad       shared_store store {free} cannot be reached")), "{doctor}");
     assert!(!doctor.contains("canary"), "{doctor}");
+}
+
+#[tokio::test]
+async fn c07_a_store_of_an_own_certificate_authority_is_reached_by_those_who_are_told_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(path("cert"), cert.pem()).unwrap();
+    std::fs::write(path("key"), signing_key.serialize_pem()).unwrap();
+    let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port().to_string();
+    let (cert, key) = (path("cert"), path("key"));
+    let settings =
+        ["--tls-port", &port, "--tls-cert-file", &cert, "--tls-key-file", &key, "--tls-auth-clients", "no"];
+    let Some(_store) = Store::start(&settings).await else { return };
+    let user = User::new().await;
+    let url = format!("rediss://localhost:{port}");
+    for (url, ca, finding) in [
+        (&*url, None, format!("bad       shared_store store localhost:{port} cannot be reached")),
+        (&*url, Some(&*cert), format!("shared_store localhost:{port}, ")),
+        (
+            &*url,
+            Some(&*key),
+            "certificate authorities of the store cannot be used: the text holds no certificate".into(),
+        ),
+        (&*url, Some("absent.pem"), "bad       shared_store --redis-ca absent.pem: ".into()),
+        ("redis://localhost", Some(&*cert), "the address does not begin with rediss://".into()),
+    ] {
+        let mut doctor = user.command(&["doctor", "--redis", url]);
+        if let Some(ca) = ca {
+            doctor.env("STEADFAST_REDIS_CA", ca);
+        }
+        let doctor = stdout(&doctor.output().await.unwrap());
+        assert!(doctor.contains(&finding), "{ca:?}: {doctor}");
+    }
 }
 
 #[tokio::test]
