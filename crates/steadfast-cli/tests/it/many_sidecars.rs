@@ -297,6 +297,58 @@ async fn killed(seed: usize) {
     assert_eq!(world.refused().await, 0, "429s");
 }
 
+/// An order that was on its way holds its slot for as long as the gateway may still count it.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_next_owner_places_an_order_at_once_but_for_slots_of_orders_on_their_way() {
+    let (quiet, busy) = tokio::join!(first_order(false), first_order(true));
+    let (Some(quiet), Some(busy)) = (quiet, busy) else { return };
+    println!("first order after the owner's death: {quiet:?}; {busy:?} with orders on their way");
+    assert!(quiet <= 15 * SECOND, "{quiet:?}");
+    assert!(busy <= 60 * SECOND, "{busy:?}");
+}
+
+#[cfg(target_os = "linux")]
+async fn pause(sandbox: &RunningSandbox, signal: &str) {
+    let pid = sandbox.pid().to_string();
+    assert!(tokio::process::Command::new("kill").args([signal, &pid]).status().await.unwrap().success());
+}
+
+/// Kills the owner, and returns how long after that the other sidecar has placed an order.
+#[cfg(target_os = "linux")]
+async fn first_order(is_busy: bool) -> Option<Duration> {
+    let world = World::start(&[]).await?;
+    let mut owner = world.owner().await;
+    let standby = world.machine().await;
+    assert_eq!(status(&owner.order(0).await), "200");
+    // Its slot is free again.
+    sleep(2 * SECOND).await;
+    let mut calls = JoinSet::new();
+    if is_busy {
+        pause(&world.sandbox, "-STOP").await;
+        for number in 1..BURST {
+            let (authority, token) = (owner.proxy.authority().to_owned(), owner.token.clone());
+            calls.spawn(async move {
+                let lines = format!("Authorization: Bearer {token}\r\nIdempotency-Key: k{number}\r\n");
+                exchange(&authority, "POST", "/v2/api/oms/place-order", &lines, &form(number)).await
+            });
+        }
+        sleep(SECOND).await;
+    }
+    owner.proxy.child.kill().await.unwrap();
+    let killed = Instant::now();
+    if is_busy {
+        pause(&world.sandbox, "-CONT").await;
+    }
+    let placed = again(&standby, BURST).await;
+    let took = killed.elapsed();
+    assert_eq!(status(&placed), "200", "{placed}");
+    let book = world.book().await;
+    assert!(book.values().all(|count| *count == 1), "placed twice: {book:?}");
+    assert_eq!(world.refused().await, 0, "429s");
+    Some(took)
+}
+
 /// Sends an order again under its name as long as the answer says that nothing was placed, or that it is on its way.
 async fn again(machine: &Machine, number: usize) -> String {
     let end = Instant::now() + 100 * SECOND;
