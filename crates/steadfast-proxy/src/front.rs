@@ -164,6 +164,9 @@ impl Front {
         if endpoint == Some(Endpoint::CancelOrder) && !target::names_order(query) {
             return Err(Refusal::NoOrderId);
         }
+        if endpoint == Some(Endpoint::PlaceOrder) && query.is_some_and(|query| !query.is_empty()) {
+            return Err(Refusal::OrderQuery);
+        }
         let steering = fields::steering(&head)?;
         // Its caller would rely on it, and repeat what is done twice.
         let is_repeatable = needed == Scope::Read || head.method() == Method::DELETE;

@@ -21,6 +21,8 @@ pub enum Refusal {
     WrongMethod(Methods),
     /// A cancel names no order.
     NoOrderId,
+    /// An order has fields in its query: the name of the order stands for those in its body alone.
+    OrderQuery,
     /// The request line does not hold a path alone: another server's address, a name, or `*`.
     NotAPath,
     /// Two parsers could disagree about where the body ends.
@@ -90,7 +92,8 @@ impl Refusal {
             | Self::Lane
             | Self::Key
             | Self::KeyElsewhere
-            | Self::NewOrder => StatusCode::BAD_REQUEST,
+            | Self::NewOrder
+            | Self::OrderQuery => StatusCode::BAD_REQUEST,
         }
     }
 
@@ -118,6 +121,7 @@ impl Refusal {
             Self::Method => "method is none of GET, POST, PUT, DELETE and PATCH",
             Self::WrongMethod(_) => "path has no such method",
             Self::NoOrderId => "a cancel needs orderId in its query",
+            Self::OrderQuery => "an order has its fields in the body, and no query",
             Self::NotAPath => "request line must hold a path",
             Self::Framing => "end of the body is not clear",
             Self::UnexpectedBody => "GET and DELETE have no body",

@@ -30,20 +30,31 @@ const ORDER: &str = "POST /v2/api/oms/place-order HTTP/1.1";
 #[test]
 fn a_request_that_may_pass_is_taken_apart() {
     let order = admit(
-        "POST /v2/api/oms/place-order?x=1%262 HTTP/1.1",
+        "POST /v2/api/oms/place-order HTTP/1.1",
         &["Content-Length: 7", "Content-Type: application/x-www-form-urlencoded", "Idempotency-Key: \"k 7\""],
     );
     assert_eq!(order.unwrap_err(), Refusal::Key, "a name has no blank");
     let order = admit(
-        "POST /v2/api/oms/place-order?x=1%262 HTTP/1.1",
+        "POST /v2/api/oms/place-order HTTP/1.1",
         &["content-length:7", "Content-Type:\tapplication/x-www-form-urlencoded ", "Idempotency-Key: \"k7\""],
     )
     .unwrap();
     assert_eq!((order.method, order.endpoint), (Method::POST, Some(Endpoint::PlaceOrder)));
-    assert_eq!((order.path.as_str(), order.query.as_deref()), ("/api/oms/place-order", Some("x=1%262")));
+    assert_eq!((order.path.as_str(), order.query.as_deref()), ("/api/oms/place-order", None));
     assert_eq!((order.framing, order.key.as_deref()), (Framing::Length(7), Some("\"k7\"")));
     assert_eq!(order.headers[http::header::CONTENT_TYPE], "application/x-www-form-urlencoded");
     assert!(!order.is_new_order && order.lane.is_none() && order.scope == Scope::Trade);
+}
+
+/// Regression: the query was passed on, and no part of what a name stands for.
+#[test]
+fn an_order_with_a_query_is_refused() {
+    let admitted = |line: &str| admit(line, &["content-length:7"]);
+    let order = admitted("POST /v2/api/oms/place-order?qty=9&side=sell HTTP/1.1");
+    assert_eq!(order.unwrap_err(), Refusal::OrderQuery);
+    assert!(admitted("POST /v2/api/oms/place-order? HTTP/1.1").is_ok());
+    let list = admit("GET /v2/api/oms/orders?x=1%262 HTTP/1.1", &[]).unwrap();
+    assert_eq!(list.query.as_deref(), Some("x=1%262"));
 }
 
 #[test]
@@ -287,6 +298,7 @@ fn a_path_of_the_service_has_its_own_methods() {
                 let may_cancel = method == "DELETE" && !query.is_empty() && path != "/api/oms/place-order";
                 let expected = match is_its_own {
                     true if path == "/api/oms/cancel-order" && query.is_empty() => Err(Refusal::NoOrderId),
+                    true if path == "/api/oms/place-order" && !query.is_empty() => Err(Refusal::OrderQuery),
                     is_its_own if is_its_own || may_cancel => Ok(()),
                     _ => Err(Refusal::WrongMethod(allowed)),
                 };
@@ -514,6 +526,7 @@ fn every_refusal_has_a_status_and_words_of_its_own() {
         Method,
         WrongMethod(Methods::default()),
         NoOrderId,
+        OrderQuery,
         NotAPath,
         Framing,
         UnexpectedBody,
