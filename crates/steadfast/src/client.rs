@@ -22,7 +22,7 @@ use steadfast_call::{
     BoxError, Outcome, Resend,
     ext::{IntentId, Place},
 };
-use steadfast_dedup::{OrderEvent, OrderTracker, Recover, RecoveredOrder, Verdict};
+use steadfast_dedup::{OrderEvent, OrderTracker, Recover, RecoveredOrder};
 use steadfast_limit::ZoneLimiter;
 use steadfast_spec::{
     AuthKind, BaseUrl, Endpoint, Envelope, EnvelopeError, Form, Operation, OrderChange, OrderRecord,
@@ -369,8 +369,9 @@ impl Client {
 
     /// Looks for every order that earlier processes left in doubt, and returns what became of each.
     ///
-    /// Only the order list is read; nothing is ever sent again for them. Needs a [`journal`](ClientBuilder::journal).
-    /// Without this call the search begins with the first order.
+    /// It also starts the reads for acknowledged orders that no list has shown yet, and does not wait for them: they end with
+    /// [`events`](Self::events). Only the order list is read; nothing is ever sent again for any of them. Needs a
+    /// [`journal`](ClientBuilder::journal). Without this call the reads begin with the first order.
     ///
     /// # Errors
     ///
@@ -378,12 +379,10 @@ impl Client {
     /// empty answer would look as if nothing were in doubt; or if the list cannot be addressed. An order that cannot be
     /// resolved is a verdict, not an error.
     pub async fn recover(&self) -> Result<Vec<RecoveredOrder>, Error> {
-        let pending = |order: &RecoveredOrder| order.verdict == Verdict::Pending;
-        if self.recovered()?.iter().any(pending) {
-            let mut request = self.request(&Operation::orders())?;
-            request.extensions_mut().insert(Recover);
-            self.raw(request).await?;
-        }
+        self.recovered()?;
+        let mut request = self.request(&Operation::orders())?;
+        request.extensions_mut().insert(Recover);
+        self.raw(request).await?;
         self.recovered()
     }
 

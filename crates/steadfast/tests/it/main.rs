@@ -34,6 +34,7 @@ mod probes;
 mod published;
 mod redirects;
 mod renewal;
+mod restarted;
 #[path = "../spec/served.rs"]
 #[allow(dead_code, reason = "the tests of the spec use the rest of it")]
 mod served;
