@@ -235,10 +235,10 @@ impl Crowd {
         Ok(crowd)
     }
 
-    fn ask(&mut self, lane: Lane, deadline: Option<Nanos>) -> Decision {
+    fn ask(&mut self, lane: Lane, send_by: Option<Nanos>) -> Decision {
         drop(self.core.take_woken());
         self.now += 1_000;
-        self.core.acquire(&Ask { deadline, ..ask(&self.zones, lane) }, self.now)
+        self.core.acquire(&Ask { send_by, ..ask(&self.zones, lane) }, self.now)
     }
 
     fn queued(&mut self, lane: Lane) -> Result<WaiterId, BoxError> {

@@ -22,5 +22,5 @@ pub(crate) fn general(core: &Limiter) -> Result<ZoneId, BoxError> {
 }
 
 pub(crate) fn ask(zones: &[(ZoneId, u64)], lane: Lane) -> Ask<'_> {
-    Ask { zones, lane, deadline: None, head_of_lane: false }
+    Ask { zones, lane, send_by: None, head_of_lane: false }
 }

@@ -71,7 +71,7 @@ impl World {
     /// Asks for a slot until it is granted, or gives up after `patience` polls.
     fn acquire(&self, zones: Keys, patience: u32) -> Option<Grant> {
         let lane = Lane::ALL[thread_rng().gen_range(0..Lane::ALL.len())];
-        let ask = Ask { zones, lane, deadline: None, head_of_lane: thread_rng().gen_bool(0.2) };
+        let ask = Ask { zones, lane, send_by: None, head_of_lane: thread_rng().gen_bool(0.2) };
         let (mut place, mut looks) = (None, 0);
         let grant = block_on(poll_fn(|cx| {
             looks += 1;

@@ -123,7 +123,7 @@ impl LayerState {
         let mut acquire = self.limiter.acquire_watched(zones, keys, lane, watched);
         let send_by = send_by(call);
         if let Some(send_by) = send_by {
-            acquire = acquire.deadline(send_by);
+            acquire = acquire.send_by(send_by);
         }
         if call.is_at_head_of_lane() {
             acquire = acquire.at_head_of_lane();

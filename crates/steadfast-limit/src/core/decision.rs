@@ -21,7 +21,7 @@ pub struct Ask<'a> {
     /// The lane in which it waits.
     pub lane: Lane,
     /// The instant by which it must be granted.
-    pub deadline: Option<Nanos>,
+    pub send_by: Option<Nanos>,
     /// True if it waits at the head of its lane instead of the tail.
     pub head_of_lane: bool,
 }

@@ -41,7 +41,7 @@ use self::{key_table::KeyTable, waiters::Waiters};
 ///     .zone(Quota::new(Zone::OTP, Scope::ClientIp).limit(1, SECOND).profile(Profile::WindowLog))
 ///     .build_core()?;
 /// let otp = limiter.zone_id(Zone::OTP).ok_or("no such zone")?;
-/// let ask = Ask { zones: &[(otp, 7)], lane: Lane::Normal, deadline: None, head_of_lane: false };
+/// let ask = Ask { zones: &[(otp, 7)], lane: Lane::Normal, send_by: None, head_of_lane: false };
 ///
 /// let Decision::Granted(grant) = limiter.acquire(&ask, 0) else { return Err("not granted".into()) };
 /// // The window opens a second, and a margin, after the *answer*; until there is one, nothing is known.
@@ -135,7 +135,7 @@ impl Limiter {
             Ok(keys) => keys,
             Err(refusal) => return Decision::Refused(refusal),
         };
-        if ask.deadline.is_none_or(|deadline| now <= deadline)
+        if ask.send_by.is_none_or(|send_by| now <= send_by)
             && let Some(grant) = self.grant(keys, ask.lane, now)
         {
             return Decision::Granted(grant);
@@ -159,9 +159,9 @@ impl Limiter {
         let now = self.advance(now);
         let known = self.waiters.polled(waiter, now)?;
         if known.waits() {
-            let (keys, deadline) = (known.keys(), known.deadline());
+            let (keys, send_by) = (known.keys(), known.send_by());
             self.dispatch(keys, now);
-            if deadline.is_some_and(|deadline| deadline <= now) {
+            if send_by.is_some_and(|send_by| send_by <= now) {
                 self.refuse_late(waiter, now);
                 self.dispatch(keys, now);
             }

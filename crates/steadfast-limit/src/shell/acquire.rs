@@ -22,19 +22,18 @@ use crate::{
 pin_project! {
     /// Waits for a [`Permit`]; made by [`ZoneLimiter::acquire`](crate::ZoneLimiter::acquire).
     ///
-    /// Polled again after it has resolved, it asks for another permit.
-    ///
     /// A future that is kept and not polled, such as an idle branch of a `select!`, delays those behind it by a
-    /// second at most. A permit not collected within a second, or by the deadline, goes to the next in line. Polled
+    /// second at most. A permit not collected within a second, or by `send_by`, goes to the next in line. Polled
     /// again, the future has its old place, at the head of its lane.
     ///
     /// # Errors
     ///
-    /// Resolves to a [`Refusal`] if a zone is unknown, the queue is full or the [deadline](Self::deadline) cannot be met.
+    /// Resolves to a [`Refusal`] if a zone is unknown, the queue is full or it cannot [be sent in time](Self::send_by).
     ///
     /// # Panics
     ///
-    /// If it must wait outside of a tokio runtime with its timer enabled.
+    /// If it must wait outside of a tokio runtime with its timer enabled, or if it is polled after it has resolved: it
+    /// would take a second permit.
     ///
     /// # Cancellation
     ///
@@ -45,8 +44,9 @@ pin_project! {
         ticket: Ticket,
         zones: Result<ZoneKeys, Refusal>,
         lane: Lane,
-        deadline: Option<Nanos>,
+        send_by: Option<Nanos>,
         head_of_lane: bool,
+        is_resolved: bool,
         #[pin]
         alarm: Option<Sleep>,
         // Boxed, because most limiters count alone.
@@ -70,14 +70,23 @@ impl fmt::Debug for Asking {
 impl Acquire {
     pub(crate) fn new(shared: Arc<Shared>, zones: Result<ZoneKeys, Refusal>, lane: Lane) -> Self {
         let ticket = Ticket { shared, waiter: None };
-        Self { ticket, zones, lane, deadline: None, head_of_lane: false, alarm: None, asking: None }
+        Self {
+            ticket,
+            zones,
+            lane,
+            send_by: None,
+            head_of_lane: false,
+            is_resolved: false,
+            alarm: None,
+            asking: None,
+        }
     }
 
-    /// Refuses the request, at once if possible, if it cannot be granted by `deadline`. Of several deadlines the
-    /// earliest counts.
-    pub fn deadline(mut self, deadline: Instant) -> Self {
-        let deadline = self.ticket.shared.nanos(deadline);
-        self.deadline = Some(self.deadline.map_or(deadline, |earlier| earlier.min(deadline)));
+    /// Refuses the request, at once if possible, if it cannot be granted by `send_by`. Of several such
+    /// instants the earliest counts.
+    pub fn send_by(mut self, send_by: Instant) -> Self {
+        let send_by = self.ticket.shared.nanos(send_by);
+        self.send_by = Some(self.send_by.map_or(send_by, |earlier| earlier.min(send_by)));
         self
     }
 
@@ -91,8 +100,11 @@ impl Acquire {
 impl Future for Acquire {
     type Output = Result<Permit, Refusal>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.poll_permit(cx).map_ok(|(permit, _)| permit)
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        assert!(!self.is_resolved, "`Acquire` polled after it has resolved");
+        let resolved = ready!(self.as_mut().poll_permit(cx));
+        *self.project().is_resolved = true;
+        Poll::Ready(resolved.map(|(permit, _)| permit))
     }
 }
 
@@ -102,7 +114,7 @@ impl Acquire {
         *self.project().head_of_lane = true;
     }
 
-    /// Returns the permit and the current instant.
+    /// Returns the permit and the current instant. Polled again after that, it asks for another permit.
     pub(crate) fn poll_permit(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -134,7 +146,7 @@ impl Acquire {
             let ask = Ask {
                 zones: zones.as_slice(),
                 lane: *this.lane,
-                deadline: *this.deadline,
+                send_by: *this.send_by,
                 head_of_lane: *this.head_of_lane,
             };
             let now = Instant::now();
@@ -150,7 +162,7 @@ impl Acquire {
             let alarm = match decision {
                 // An observer may have taken a while.
                 Ok(Ok(permit)) if shared.shared_count().is_some() => {
-                    let answer = shared.ask_shared(zones.as_slice(), *this.lane, *this.deadline);
+                    let answer = shared.ask_shared(zones.as_slice(), *this.lane, *this.send_by);
                     *this.asking =
                         answer.map(|answer| Box::new(Asking { permit, answer: Mutex::new(answer) }));
                     continue;

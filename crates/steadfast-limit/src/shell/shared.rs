@@ -88,15 +88,15 @@ impl Shared {
         &self,
         zones: &[(ZoneId, u64)],
         lane: Lane,
-        deadline: Option<Nanos>,
+        send_by: Option<Nanos>,
     ) -> Option<SharedAcquire> {
         let Others { count, zones: settings, arrives_within } = self.others.as_ref()?;
         let arrives_within = *arrives_within;
         let asks = zones.iter().filter_map(|(id, key)| {
             settings.get(usize::from(id.0)).map(|zone| SharedAsk { zone, key: *key, arrives_within })
         });
-        let deadline = deadline.map(|deadline| self.instant(deadline));
-        Some(count.acquire(&asks.collect::<Vec<_>>(), lane, deadline))
+        let send_by = send_by.map(|send_by| self.instant(send_by));
+        Some(count.acquire(&asks.collect::<Vec<_>>(), lane, send_by))
     }
 
     /// Tells the other processes, if there are any, that the token behind `keys` is new.

@@ -11,7 +11,7 @@ use crate::{error::Refusal, shell::zone_settings::ZoneSettings};
 /// own windows and lanes have admitted the request. Crate `steadfast-redis` has one for Redis and Valkey.
 pub trait SharedCount: Send + Sync + fmt::Debug {
     /// Waits until the windows of all processes have room for a request in all of these zones.
-    fn acquire(&self, zones: &[SharedAsk<'_>], lane: Lane, deadline: Option<Instant>) -> SharedAcquire;
+    fn acquire(&self, zones: &[SharedAsk<'_>], lane: Lane, send_by: Option<Instant>) -> SharedAcquire;
 
     /// Learns that this process has just made the token, which nothing can have been counted of in these zones.
     fn has_new_token(&self, zones: &[SharedAsk<'_>]);

@@ -35,7 +35,7 @@ use crate::{
 ///
 /// // The eleventh of a second waits. If it must not, it is told at once, and nothing is spent.
 /// let soon = tokio::time::Instant::now() + std::time::Duration::from_millis(100);
-/// let refused = cancel().deadline(soon).await;
+/// let refused = cancel().send_by(soon).await;
 /// assert_eq!(refused.err().and_then(|refusal| refusal.zone()), Some(Zone::GENERAL));
 /// # Ok(())
 /// # }
@@ -89,7 +89,7 @@ impl ZoneLimiter {
     /// Waits until all of `zones` admit a request of `lane`.
     ///
     /// The future resolves to a [`Permit`](crate::Permit), or to a [`Refusal`] if a zone is unknown, the queue is
-    /// full or the [deadline](Acquire::deadline) cannot be met. It does nothing until it is polled.
+    /// full or it cannot [be sent in time](Acquire::send_by). It does nothing until it is polled.
     pub fn acquire(&self, zones: &[Zone], keys: ScopeKeys, lane: Lane) -> Acquire {
         let zones = self.shared.resolve(zones.iter().copied(), keys);
         Acquire::new(Arc::clone(&self.shared), zones, lane)

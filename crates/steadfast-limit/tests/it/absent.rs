@@ -335,7 +335,7 @@ async fn an_absent_future_that_comes_back_is_no_newcomer() {
     let keys = limiter.keys("", &Account::default());
     drop(leave(&limiter, keys, ORDER, Lane::Trading, 1));
     let asks = || limiter.acquire(&[ORDER], keys, Lane::Trading);
-    let mut absent = spawn(asks().deadline(Instant::now() + Duration::from_millis(3_900)));
+    let mut absent = spawn(asks().send_by(Instant::now() + Duration::from_millis(3_900)));
     assert!(absent.poll().is_pending());
     advance(Duration::from_millis(1_010)).await;
     let mut second = spawn(asks());
@@ -436,7 +436,7 @@ async fn play(steps: Vec<Step>) {
                 for _ in 0..n {
                     let asks = limiter.acquire(&[ORDER], keys, Lane::ALL[lane]);
                     let by = by.map(|ms| Instant::now() + Duration::from_millis(ms));
-                    let mut asks = spawn(if let Some(by) = by { asks.deadline(by) } else { asks });
+                    let mut asks = spawn(if let Some(by) = by { asks.send_by(by) } else { asks });
                     match asks.poll() {
                         Poll::Ready(permit) => permit.into_iter().for_each(answer),
                         Poll::Pending => idle.push(asks),
@@ -444,11 +444,15 @@ async fn play(steps: Vec<Step>) {
                 }
             }
             Step::Touch(n) => {
-                for asks in idle.iter_mut().take(n) {
-                    if let Poll::Ready(Ok(permit)) = asks.poll() {
-                        answer(permit);
+                let rest = idle.split_off(n.min(idle.len()));
+                idle.retain_mut(|asks| match asks.poll() {
+                    Poll::Ready(permit) => {
+                        permit.into_iter().for_each(answer);
+                        false
                     }
-                }
+                    Poll::Pending => true,
+                });
+                idle.extend(rest);
             }
             Step::Drop(n) => drop(idle.drain(..n.min(idle.len()))),
             // Only idle ones of its own lane are ahead of the highest. Lower lanes come after all of them.

@@ -101,7 +101,7 @@ fn keys_share_nothing() {
     for key in 0..50 {
         let zones = [(zone, key)];
         let ask =
-            steadfast_limit::Ask { zones: &zones, lane: Lane::Trading, deadline: None, head_of_lane: false };
+            steadfast_limit::Ask { zones: &zones, lane: Lane::Trading, send_by: None, head_of_lane: false };
         let grant = granted(core.limiter.acquire(&ask, core.now));
         core.answer(grant);
     }

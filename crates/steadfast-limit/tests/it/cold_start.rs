@@ -448,7 +448,7 @@ async fn records_are_written_five_times_a_second_at_most_and_not_at_all_while_no
     for _ in 0..500 {
         // Polls without pause, in a zone that admits eight a second.
         let soon = Instant::now() + Duration::from_millis(1);
-        if let Ok(mut permit) = limiter.acquire(&[GENERAL], keys(&limiter), Lane::Bulk).deadline(soon).await {
+        if let Ok(mut permit) = limiter.acquire(&[GENERAL], keys(&limiter), Lane::Bulk).send_by(soon).await {
             permit.sent();
             permit.settle(Answer::Accepted);
         }

@@ -51,7 +51,7 @@ impl Core {
 
     pub(crate) fn ask_by(&mut self, zones: &[Zone], lane: Lane, by: Option<Nanos>, head: bool) -> Decision {
         let zones: Vec<_> = zones.iter().map(|zone| self.zone(*zone)).collect();
-        let ask = Ask { zones: &zones, lane, deadline: by, head_of_lane: head };
+        let ask = Ask { zones: &zones, lane, send_by: by, head_of_lane: head };
         self.limiter.acquire(&ask, self.now)
     }
 

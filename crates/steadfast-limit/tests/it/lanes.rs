@@ -118,7 +118,7 @@ fn polls_are_spread_over_the_minute_and_cancels_are_not() {
     let sent = (0..8).take_while(|_| {
         let zones = [core.zone(GENERAL)];
         let ask =
-            steadfast_limit::Ask { zones: &zones, lane: Lane::Bulk, deadline: None, head_of_lane: false };
+            steadfast_limit::Ask { zones: &zones, lane: Lane::Bulk, send_by: None, head_of_lane: false };
         match core.limiter.acquire(&ask, core.now) {
             steadfast_limit::Decision::Granted(grant) => {
                 core.limiter.settle(grant, steadfast_limit::Answer::Accepted, core.now);

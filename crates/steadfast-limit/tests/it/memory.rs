@@ -8,7 +8,7 @@ fn a_thousand_idle_keys_leave_nothing_behind() {
     let zone = core.limiter.zone_id(Zone::GENERAL).unwrap();
     for key in 0..1_000 {
         let zones = [(zone, key)];
-        let ask = Ask { zones: &zones, lane: Lane::Normal, deadline: None, head_of_lane: false };
+        let ask = Ask { zones: &zones, lane: Lane::Normal, send_by: None, head_of_lane: false };
         let grant = granted(core.limiter.acquire(&ask, core.now));
         core.answer(grant);
     }
@@ -42,7 +42,7 @@ fn a_key_takes_no_more_memory_than_promised() {
     let grants: Vec<_> = (0..448)
         .map(|key| {
             let zones = [(zone, key)];
-            let ask = Ask { zones: &zones, lane: Lane::Critical, deadline: None, head_of_lane: false };
+            let ask = Ask { zones: &zones, lane: Lane::Critical, send_by: None, head_of_lane: false };
             granted(core.limiter.acquire(&ask, core.now))
         })
         .collect();
@@ -73,7 +73,7 @@ fn a_key_in_use_is_never_given_up_for_another() {
     let zone = core.limiter.zone_id(Zone::GENERAL).unwrap();
     let ask = |core: &mut Core, key| {
         let zones = [(zone, key)];
-        let ask = Ask { zones: &zones, lane: Lane::Normal, deadline: None, head_of_lane: false };
+        let ask = Ask { zones: &zones, lane: Lane::Normal, send_by: None, head_of_lane: false };
         core.limiter.acquire(&ask, core.now)
     };
     let first = granted(ask(&mut core, 1));

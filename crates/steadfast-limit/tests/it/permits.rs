@@ -150,7 +150,7 @@ async fn a_refusal_comes_before_any_wait() {
     answered(limiter.acquire(&[ORDER], keys, Lane::Trading).await.unwrap());
     let start = Instant::now();
     let soon = start + Duration::from_millis(500);
-    let refused = limiter.acquire(&[ORDER], keys, Lane::Trading).deadline(soon).await.unwrap_err();
+    let refused = limiter.acquire(&[ORDER], keys, Lane::Trading).send_by(soon).await.unwrap_err();
     let earliest = Duration::from_nanos(1_001_500_000);
     assert_eq!(refused, Refusal::WouldMissDeadline { zone: ORDER, earliest });
     assert_eq!(start.elapsed(), Duration::ZERO);
@@ -163,13 +163,23 @@ async fn a_refusal_comes_before_any_wait() {
     assert_eq!(limiter.acquire(&[], keys, Lane::Trading).await.unwrap_err(), Refusal::NoZone);
 }
 
+/// A second permit would be held by nobody's request.
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "polled after it has resolved")]
+async fn a_resolved_acquire_takes_no_second_permit() {
+    let (limiter, keys) = limiter(2);
+    let mut acquire = task::spawn(limiter.acquire(&[ORDER], keys, Lane::Trading));
+    let _permit = assert_ready!(acquire.poll()).unwrap();
+    let _ = acquire.poll();
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_deadline_ends_the_wait_for_an_answer() {
     let (limiter, keys) = limiter(1);
     let permit = limiter.acquire(&[ORDER], keys, Lane::Trading).await.unwrap();
     let start = Instant::now();
     let by = start + Duration::from_secs(3);
-    let refused = limiter.acquire(&[ORDER], keys, Lane::Trading).deadline(by).await.unwrap_err();
+    let refused = limiter.acquire(&[ORDER], keys, Lane::Trading).send_by(by).await.unwrap_err();
     assert!(matches!(refused, Refusal::WouldMissDeadline { .. }), "{refused:?}");
     assert!(start.elapsed() >= Duration::from_secs(3) && start.elapsed() < Duration::from_millis(3_002));
     assert_eq!(order(&limiter), (1, 0, 0));

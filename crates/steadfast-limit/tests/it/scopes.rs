@@ -103,7 +103,7 @@ async fn a_request_of_two_scopes_spends_in_both_or_in_neither() {
         |account| limiter.keys("api.example", &Account::new(account)).api_key(&ApiKeyName::new(account));
     spend(&limiter, Zone::OTP, keys("one"), 3).await;
     let soon = Instant::now() + SECOND / 2;
-    let both = limiter.acquire(&[Zone::OTP, Zone::API_KEY], keys("two"), Lane::Critical).deadline(soon);
+    let both = limiter.acquire(&[Zone::OTP, Zone::API_KEY], keys("two"), Lane::Critical).send_by(soon);
     assert!(both.await.is_err());
     let used = |zone| {
         let zones = limiter.snapshot().zones;

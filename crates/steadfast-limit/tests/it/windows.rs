@@ -100,8 +100,7 @@ impl<'a> World<'a> {
                     let plan = &self.plans[i];
                     let zones: Vec<_> =
                         plan.zones.iter().map(|zone| (self.limiter.zone_id(*zone).unwrap(), 1)).collect();
-                    let ask =
-                        Ask { zones: &zones, lane: plan.lane, deadline: None, head_of_lane: i % 7 == 0 };
+                    let ask = Ask { zones: &zones, lane: plan.lane, send_by: None, head_of_lane: i % 7 == 0 };
                     let decision = self.limiter.acquire(&ask, now);
                     self.happenings.push(Reverse((now + plan.patience, Happening::Impatience(i))));
                     self.follow(i, decision, now);

@@ -176,7 +176,7 @@ impl Wire {
             match happening {
                 Happening::Asked => {
                     let (zones, lane) = ([(self.zone, 7)], self.requests[i].lane);
-                    let ask = Ask { zones: &zones, lane, deadline: None, head_of_lane: false };
+                    let ask = Ask { zones: &zones, lane, send_by: None, head_of_lane: false };
                     let decision = self.limiter.acquire(&ask, now);
                     self.follow(i, decision, now);
                 }

@@ -223,7 +223,7 @@ impl World {
                     let ask = Ask {
                         zones: &request.zones,
                         lane: request.lane,
-                        deadline: request.deadline,
+                        send_by: request.deadline,
                         head_of_lane: request.head,
                     };
                     let decision = self.limiter.acquire(&ask, now);
@@ -390,7 +390,7 @@ impl World {
             loop {
                 let at = self.limiter.earliest(&zones, lane, self.now).unwrap();
                 assert!(at >= self.now);
-                let ask = Ask { zones: &zones, lane, deadline: None, head_of_lane: false };
+                let ask = Ask { zones: &zones, lane, send_by: None, head_of_lane: false };
                 // A bucket forgets stamps older than two periods, and may then open a little earlier.
                 if at > self.now && !self.unruly {
                     match self.limiter.acquire(&ask, at - 1) {
@@ -468,7 +468,7 @@ fn nobody_is_forgotten_whatever_the_gateway_answers() {
 #[test]
 fn whoever_waits_for_two_zones_of_which_one_spreads_its_requests_keeps_a_timer() {
     fn ask(zones: &[(ZoneId, u64)]) -> Ask<'_> {
-        Ask { zones, lane: Lane::Bulk, deadline: None, head_of_lane: false }
+        Ask { zones, lane: Lane::Bulk, send_by: None, head_of_lane: false }
     }
     let second = Duration::from_secs(1);
     let quota = |zone, n| Quota::new(zone, Scope::AuthToken).limit(n, second).profile(Profile::WindowLog);
@@ -501,7 +501,7 @@ fn the_end_of_the_clock_is_no_panic() {
         let quota = Quota::new(Zone::GENERAL, Scope::AuthToken).limit(1, second).limit(4, 60 * second);
         let mut limiter = ZoneLimiter::builder().zone(quota).build_core().unwrap();
         let zones = [(limiter.zone_id(Zone::GENERAL).unwrap(), 7)];
-        let ask = Ask { zones: &zones, lane: Lane::Bulk, deadline: Some(Nanos::MAX), head_of_lane: false };
+        let ask = Ask { zones: &zones, lane: Lane::Bulk, send_by: Some(Nanos::MAX), head_of_lane: false };
         let Decision::Granted(grant) = limiter.acquire(&ask, now) else { panic!() };
         let Decision::Queued { waiter, .. } = limiter.acquire(&ask, now) else { panic!() };
         limiter.lose(grant, Nanos::MAX, Loss::GivenUp, now);

@@ -158,7 +158,7 @@ impl Limiter {
         }
     }
 
-    /// Refuses waiters whose deadline has passed.
+    /// Refuses waiters that can no longer be sent in time.
     fn drop_expired(&mut self, keys: KeySet, now: Nanos) {
         for waiter in keys
             .iter()

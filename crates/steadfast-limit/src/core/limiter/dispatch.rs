@@ -66,7 +66,7 @@ impl Limiter {
         for waiter in self.keys.queue(id).map(Queue::waiters).unwrap_or_default() {
             let Some(known) = self.waiters.get(waiter) else { continue };
             let opens = self.keys.get(id).0.paused_until(known.place().lane, now);
-            if known.deadline().is_some_and(|deadline| opens.is_some_and(|opens| deadline < opens)) {
+            if known.send_by().is_some_and(|send_by| opens.is_some_and(|opens| send_by < opens)) {
                 self.refuse_late(waiter, now);
             }
         }
@@ -233,7 +233,7 @@ impl Limiter {
         let keys = known.map(Waiter::keys).unwrap_or_default();
         let alarms = keys.iter().filter_map(|id| self.keys.queue(id)?.alarm());
         let own = alarms.filter(|alarm| alarm.waiter == waiter).map(|alarm| alarm.at);
-        Decision::Queued { waiter, alarm: own.chain(known.and_then(Waiter::deadline)).min() }
+        Decision::Queued { waiter, alarm: own.chain(known.and_then(Waiter::send_by)).min() }
     }
 }
 

@@ -25,7 +25,7 @@ impl Limiter {
         former: Option<WaiterId>,
         now: Nanos,
     ) -> Option<Refusal> {
-        if let Some(deadline) = ask.deadline {
+        if let Some(send_by) = ask.send_by {
             let estimates = keys.iter().map(|id| {
                 let (state, rules) = self.keys.get(id);
                 let ahead = state.queue().map_or(0, |queue| match former {
@@ -35,7 +35,7 @@ impl Limiter {
                 (self.estimate_of(state, rules, ask.lane, ahead, now), id)
             });
             let worst = estimates.max();
-            if deadline < now || worst.is_some_and(|(at, _)| at > deadline) {
+            if send_by < now || worst.is_some_and(|(at, _)| at > send_by) {
                 return Some(self.missed(worst, now));
             }
         }

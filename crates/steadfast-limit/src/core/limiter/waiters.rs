@@ -28,7 +28,7 @@ pub(super) struct Waiters {
 pub(super) struct Waiter {
     keys: KeySet,
     place: Place,
-    deadline: Option<Nanos>,
+    send_by: Option<Nanos>,
     outcome: Option<Result<Grant, Refusal>>,
     /// When it was last polled.
     seen: Nanos,
@@ -45,8 +45,8 @@ impl Waiter {
         self.place
     }
 
-    pub(super) fn deadline(&self) -> Option<Nanos> {
-        self.deadline
+    pub(super) fn send_by(&self) -> Option<Nanos> {
+        self.send_by
     }
 
     pub(super) fn seen(&self) -> Nanos {
@@ -59,7 +59,7 @@ impl Waiter {
     }
 
     pub(super) fn is_late(&self, now: Nanos) -> bool {
-        self.deadline.is_some_and(|deadline| deadline < now)
+        self.send_by.is_some_and(|send_by| send_by < now)
     }
 
     /// Returns when it was granted, if it was.
@@ -81,7 +81,7 @@ impl Waiters {
         let entry = self.all.vacant_entry();
         let waiter = WaiterId { slot: entry.key() as u32, turn: arrival };
         let place = Place::of(waiter, ask);
-        entry.insert(Waiter { keys, place, deadline: ask.deadline, outcome: None, seen: now, due: None });
+        entry.insert(Waiter { keys, place, send_by: ask.send_by, outcome: None, seen: now, due: None });
         place
     }
 
@@ -134,10 +134,10 @@ impl Waiters {
         std::mem::take(&mut self.woken)
     }
 
-    /// Checks at `due`, or after the waiter's deadline if that is earlier, whether it has collected its grant.
+    /// Checks at `due`, or after the waiter's `send_by` if that is earlier, whether it has collected its grant.
     pub(super) fn check_at(&mut self, id: WaiterId, due: Nanos) {
         let known = &mut self.all[id.slot()];
-        let due = known.deadline.map_or(due, |deadline| due.min(deadline.saturating_add(1)));
+        let due = known.send_by.map_or(due, |send_by| due.min(send_by.saturating_add(1)));
         known.due = Some(due);
         self.uncollected.insert((due, id));
     }

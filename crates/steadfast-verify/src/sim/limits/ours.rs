@@ -142,7 +142,7 @@ impl Steadfast {
 impl Client for Steadfast {
     fn ask(&mut self, id: RequestId, lane: Lane, now: Nanos) {
         let lane = if self.setup.contender == Contender::OneQueue { Lane::Normal } else { lane };
-        let ask = Ask { zones: &[(self.zone, KEY)], lane, deadline: None, head_of_lane: false };
+        let ask = Ask { zones: &[(self.zone, KEY)], lane, send_by: None, head_of_lane: false };
         let decision = self.core.acquire(&ask, now);
         self.decided(id, decision);
         self.follow_up(now);

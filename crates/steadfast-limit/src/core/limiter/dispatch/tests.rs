@@ -29,8 +29,8 @@ impl World {
             0..=4 => {
                 let both = [small, large];
                 let zones = [&both[..1], &both[1..], &both[..]][which % 3];
-                let deadline = which.is_multiple_of(5).then_some(now + 3_000_000_000);
-                let ask = Ask { zones, lane, deadline, head_of_lane: which.is_multiple_of(7) };
+                let send_by = which.is_multiple_of(5).then_some(now + 3_000_000_000);
+                let ask = Ask { zones, lane, send_by, head_of_lane: which.is_multiple_of(7) };
                 seen.push(self.limiter.acquire(&ask, now));
             }
             5 if !self.granted.is_empty() => {
