@@ -43,6 +43,8 @@ pub(crate) struct DayClock {
     reported: Option<i64>,
     /// The day in the journal of an earlier process; 0 if there is none.
     journal_day: TradingDay,
+    /// Whether the day is that of the journal, by the wall clock too, and the service's date denies it.
+    held: bool,
 }
 
 /// The changes by a reading or a date.
@@ -61,7 +63,8 @@ impl DayClock {
         let day = TradingDay(now.wall.div_euclid(DAY));
         let journal_day = TradingDay::default();
         let (dated, reported, dates_alone) = (None, None, None);
-        Self { day, believed, anchor: believed, dated, confirmed: false, dates_alone, reported, journal_day }
+        let (confirmed, held) = (false, false);
+        Self { day, believed, anchor: believed, dated, confirmed, dates_alone, reported, journal_day, held }
     }
 
     pub(crate) fn day(&self) -> TradingDay {
@@ -114,14 +117,14 @@ impl DayClock {
         let dated = date + 500 + took / 2 - now.carried;
         self.dated = Some(dated);
         let wall = now.wall - now.carried;
-        // Two clocks agree against the dates before.
-        let is_outvoted = self.is_by_dates_alone() && agree(dated, wall);
+        // Two clocks agree against the dates before, or against the journal.
+        let is_outvoted = self.is_by_one_alone() && agree(dated, wall);
         if (!self.confirmed || is_outvoted) && !agree(dated, self.believed) {
             return self.begin_anew(now, dated);
         }
-        let corrected = (!self.confirmed).then(|| self.take_back(now, dated)).flatten();
+        let corrected = (!self.confirmed || is_outvoted).then(|| self.take_back(now, dated)).flatten();
         if agree(dated, wall) {
-            (self.anchor, self.confirmed) = (wall, true);
+            (self.anchor, self.confirmed, self.held) = (wall, true, false);
         } else if agree(dated, self.believed) {
             (self.anchor, self.confirmed) = (self.believed, true);
         }
@@ -140,14 +143,19 @@ impl DayClock {
         Some(latest)
     }
 
-    /// True if only dates say so, and one with which the wall clock agrees may take it back.
-    pub(crate) fn is_by_dates_alone(&self) -> bool {
-        self.dates_alone == Some(self.day)
+    /// True if only dates say so, or all but the dates, and a date with which the wall clock agrees may take it back.
+    pub(crate) fn is_by_one_alone(&self) -> bool {
+        self.dates_alone == Some(self.day) || self.held
+    }
+
+    /// True if the journal and the wall clock say so, and the service's date denies it.
+    pub(crate) fn is_denied(&self) -> bool {
+        self.held
     }
 
     /// Notes that an order is sent under the day: no later date takes it back.
     pub(crate) fn pin(&mut self) {
-        self.dates_alone = None;
+        (self.dates_alone, self.held) = (None, false);
     }
 
     /// Corrects the believed time, which only one clock supports, by a date that contradicts it: by the first one, if that
@@ -161,8 +169,12 @@ impl DayClock {
         (self.believed, self.anchor, self.confirmed) = (right, right, true);
         self.reported = stepped.map(|_| wall);
         let day_of = |time: i64| TradingDay((time + now.carried).div_euclid(DAY));
-        // The day in the journal goes on if it may have begun.
-        let today = day_of(right).max(self.journal_day.min(day_of(right + SLACK)));
+        // The day in the journal goes on if it may have begun: by the date, or by this machine's clock. An earlier process
+        // has sent orders under it, and a wrong date must not make their names free.
+        let latest = day_of(right + SLACK);
+        self.held = (latest.0 + 1..=day_of(wall + SLACK).0).contains(&self.journal_day.0);
+        let today =
+            day_of(right).max(if self.held { self.journal_day } else { self.journal_day.min(latest) });
         // If the clock was behind, the day with the wrong name is the one on which the process began, even if it is
         // over by now.
         let begun = TradingDay(right.div_euclid(DAY)).max(self.day);

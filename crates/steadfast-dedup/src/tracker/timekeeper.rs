@@ -110,9 +110,14 @@ impl Timekeeper {
         self.day.date(settings.reading(&self.start, now), date, took)
     }
 
-    /// True if only dates say which day it is, and later ones may correct it.
-    pub(crate) fn is_by_dates_alone(&self) -> bool {
-        self.day.is_by_dates_alone()
+    /// True if clocks disagree about the day, and a later date may correct it.
+    pub(crate) fn is_by_one_alone(&self) -> bool {
+        self.day.is_by_one_alone()
+    }
+
+    /// True if only the service's date says that it is another day.
+    pub(crate) fn is_denied(&self) -> bool {
+        self.day.is_denied()
     }
 
     /// Notes that an order is sent under the day.

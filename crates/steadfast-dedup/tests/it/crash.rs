@@ -5,7 +5,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     task::{Context, Poll},
     time::{Duration, UNIX_EPOCH},
@@ -1224,6 +1224,46 @@ async fn o03_a_restart_asks_the_service_what_day_it_is() {
         clocks.set_wall(ahead);
         let process = world.start();
         assert_eq!(process.place_as("n", ORDER).await, told);
+    }
+}
+
+/// Regression: the dates of a whole process, or its first one, were of another day, and the process after it sent the
+/// order again.
+#[tokio::test(start_paused = true)]
+async fn o03_a_wrong_date_in_one_process_frees_no_name_in_the_next() {
+    let cases = [-15_i64, -24, -50 * 24, 24].map(|hours| [(3_600 * hours, true), (3_600 * hours, false)]);
+    for (off, refuses) in cases.into_iter().flatten() {
+        for lasts in [1, 2, 1_000] {
+            let clocks = crate::clocks::Clockwork::before_midnight(s(43_200));
+            let settings = clocks.settings().refuse_disputed_day(refuses);
+            let world = World { settings, ..World::new() };
+            let date = |lasts: usize| {
+                let (truth, answers) = (clocks.clone(), AtomicUsize::new(0));
+                world.gateway.0.lock().date = Some(WallClock::new(move || {
+                    let by = s(off.unsigned_abs());
+                    match answers.fetch_add(1, Ordering::SeqCst) {
+                        n if n >= lasts => truth.truth(),
+                        _ if off < 0 => truth.truth() - by,
+                        _ => truth.truth() + by,
+                    }
+                }));
+            };
+            for name in ["n", "m"] {
+                let process = world.start();
+                date(if name == "n" { 0 } else { lasts });
+                process.place_as("n", ORDER).await;
+                process.tracker.note_heard(&ext::IntentId::new("n"));
+                sleep(s(70)).await;
+                process.place_as(name, ORDER).await;
+                process.kill();
+            }
+            date(0);
+            let process = world.start();
+            let what = format!("by {off} s for {lasts} answers, refuses {refuses}");
+            assert_eq!(process.place_as("n", ORDER).await, Told::Attached("o1".into()), "{what}");
+            let of_n = world.gateway.0.lock().orders.iter().filter(|order| order.owner == "n").count();
+            assert_eq!(of_n, 1, "{what}");
+        }
     }
 }
 

@@ -141,6 +141,39 @@ fn o03_a_written_day_goes_on_if_the_date_is_just_before_it() {
     }
 }
 
+/// Regression: a wrong date in the next process made the names of all orders free.
+#[test]
+fn o03_a_date_alone_takes_back_no_day_of_the_journal() {
+    for wrong in [-1, -400] {
+        let mut day = noon();
+        day.at_least(TradingDay(10));
+        let denied = day.date(at(NOON, 0), NOON + wrong * DAY, 80);
+        assert_eq!((denied.corrected, day.day(), day.is_denied()), (None, TradingDay(10), true), "{wrong}");
+        assert!(day.is_doubted());
+        // The next one is right.
+        assert_eq!(day.date(at(NOON + 1_000, 1_000), NOON + 1_000, 80), Change::default());
+        assert_eq!((day.day(), day.is_denied(), day.is_doubted()), (TradingDay(10), false, false));
+        day.read(at(NOON + 12 * HOUR, 12 * HOUR));
+        assert_eq!(day.day(), TradingDay(11));
+    }
+    // The machine's clock says the day of the date too, at once or once it is set right.
+    for set_right in [false, true] {
+        let mut day = DayClock::new(at(if set_right { NOON + DAY } else { NOON }, 0));
+        day.at_least(TradingDay(11));
+        day.date(at(NOON + if set_right { DAY } else { 0 }, 0), NOON, 80);
+        assert_eq!((day.day(), day.is_denied()), (TradingDay(if set_right { 11 } else { 10 }), set_right));
+        day.date(at(NOON + 1_000, 1_000), NOON + 1_000, 80);
+        assert_eq!((day.day(), day.is_denied()), (TradingDay(10), false));
+    }
+    // Nor is it taken back once an order was sent under it again.
+    let mut day = noon();
+    day.at_least(TradingDay(10));
+    day.date(at(NOON, 0), NOON - DAY, 80);
+    day.pin();
+    day.date(at(NOON - DAY + 1_000, 1_000), NOON - DAY + 1_000, 80);
+    assert_eq!(day.day(), TradingDay(10));
+}
+
 #[test]
 fn a_date_alone_moves_no_day_once_clocks_have_agreed() {
     let mut day = noon();

@@ -185,7 +185,7 @@ impl Account {
         let Some(recorder) = &self.recorder else { return };
         let protocol = &state.protocol;
         // Lists seen on a day on which no order may leave tell nothing about that day.
-        let is_void = self.settings.refuse_disputed_day && self.is_disputed(protocol);
+        let is_void = self.settings.refuse_disputed_day && self.is_disputed(state);
         for effect in effects {
             if is_void && matches!(effect, Effect::Seen { .. }) {
                 continue;

@@ -10,7 +10,7 @@ use super::Account;
 use crate::{
     error::OrderWithheld,
     numbers::TradingDay,
-    protocol::{day_clock::Change, order_protocol::OrderProtocol},
+    protocol::day_clock::Change,
     settings::Settings,
     tracker::{
         cached::is_out_of_a_cache,
@@ -51,9 +51,8 @@ impl Account {
     /// identifiers cannot be told from others; or the machine's clock and the service's disagree about the day, and
     /// the settings forbid that.
     pub(crate) fn check_day(&self) -> Result<(), OrderWithheld> {
-        let (ahead, disputed) = self
-            .shared
-            .look(|state| (state.time.is_journal_ahead(&self.settings), self.is_disputed(&state.protocol)));
+        let (ahead, disputed) =
+            self.shared.look(|state| (state.time.is_journal_ahead(&self.settings), self.is_disputed(state)));
         if disputed && self.settings.refuse_disputed_day {
             return Err(OrderWithheld::DayDisputed);
         }
@@ -70,9 +69,10 @@ impl Account {
         self.check_day()
     }
 
-    /// True if it is another day only by the machine's clock, and midnight is not near.
-    pub(super) fn is_disputed(&self, protocol: &OrderProtocol) -> bool {
-        !protocol.is_midnight_near() && protocol.day() != self.settings.today()
+    /// True if it is another day only by the machine's clock, or only by the service's, and midnight is not near.
+    pub(super) fn is_disputed(&self, state: &State) -> bool {
+        let is_other = || state.protocol.day() != self.settings.today() || state.time.is_denied();
+        !state.protocol.is_midnight_near() && is_other()
     }
 
     /// Learns the day from the service, by reading the list, where a name's meaning depends on this machine's clock.
@@ -137,7 +137,7 @@ impl Account {
     /// As [`hear_date`](Self::hear_date), for a request of a caller: while orders are withheld because of the day, this side
     /// sends none of its own that could correct it.
     pub(crate) fn hear_date_of_caller(self: &Arc<Self>, asked: &Moment, headers: &HeaderMap) {
-        if self.shared.look(|state| state.time.is_by_dates_alone()) {
+        if self.shared.look(|state| state.time.is_by_one_alone()) {
             self.hear_date(asked, headers);
         }
     }
