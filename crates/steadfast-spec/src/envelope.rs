@@ -118,7 +118,8 @@ impl Error for EnvelopeError {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlacedOrder {
-    /// The order's identifier as the service wrote it. Never empty, and no text like `0` or `null`.
+    /// The order's identifier as the service wrote it; never empty. Texts like `0` and `null` are not identifiers:
+    /// [`id_of`](Self::id_of) leaves them out.
     pub order_id: String,
     /// The text of the answer; empty if there was none.
     pub msg: String,
@@ -129,19 +130,20 @@ impl PlacedOrder {
     ///
     /// # Errors
     ///
-    /// [`EnvelopeError`] if the body does not name an order: no envelope, not `ok`, or no `orderId` that is an
-    /// identifier.
+    /// [`EnvelopeError`] if the body does not prove that an order exists: no envelope, not `ok`, or no
+    /// non-empty `orderId`.
     pub fn parse(body: &[u8]) -> Result<Self, EnvelopeError> {
         let wire = PlacedWire::read(body)?;
-        let order_id = wire.identifier().ok_or(EnvelopeError::UnexpectedPayload)?.into_owned();
+        let order_id = order_id(wire.order_id).ok_or(EnvelopeError::UnexpectedPayload)?.into_owned();
         let msg = wire.msg.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
         Ok(Self { order_id, msg })
     }
 
-    /// Reads only the identifier of such an answer.
+    /// Reads only the identifier of such an answer; `None` also for a text like `null`.
     #[must_use]
     pub fn id_of(body: &[u8]) -> Option<Arc<str>> {
-        Some(PlacedWire::read(body).ok()?.identifier()?.into())
+        let id = order_id(PlacedWire::read(body).ok()?.order_id)?;
+        is_identifier(&id).then(|| id.into())
     }
 }
 
@@ -157,10 +159,6 @@ impl<'a> PlacedWire<'a> {
     fn read(body: &'a [u8]) -> Result<Self, EnvelopeError> {
         let Envelope::Ok { d } = Envelope::parse(body)? else { return Err(EnvelopeError::UnexpectedPayload) };
         read_object(d.get()).ok_or(EnvelopeError::UnexpectedPayload)
-    }
-
-    fn identifier(&self) -> Option<Cow<'a, str>> {
-        order_id(self.order_id).filter(|id| is_identifier(id))
     }
 }
 

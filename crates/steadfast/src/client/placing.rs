@@ -43,7 +43,7 @@ impl Client {
     async fn placed(&self, request: Request<Full<Bytes>>) -> Result<Placed, Error> {
         let (parts, body) = self.answer(request).await?;
         let resolution = parts.extensions.get().cloned();
-        // An answer that proves nothing, whatever it says.
+        // The answer has a placeholder text instead of an order id.
         let is_unknown = Outcome::of(&parts.extensions).is_some_and(Outcome::is_unknown);
         match PlacedOrder::parse(&body) {
             // A contradicted answer, or one that could be, does not belong to this order.
