@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result};
 use serde::Deserialize;
 
 pub(crate) use self::stage::Deep;
-use self::stage::Pace;
+use self::stage::{Pace, What};
 use crate::console;
 use crate::figures::Figures;
 use crate::programs::{Part, Programs, Site};
@@ -36,24 +36,6 @@ pub(crate) enum Extent {
     Full,
 }
 
-/// The builds whose programs stages share.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Build {
-    /// Tests as the plain part builds them: nearly nothing is left to build.
-    Plain,
-    /// The simulator, and the tests that compute for long.
-    Optimised,
-}
-
-impl Build {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Plain => "plain build",
-            Self::Optimised => "deep build",
-        }
-    }
-}
-
 #[derive(Deserialize)]
 struct Table {
     stage: Vec<Deep>,
@@ -70,26 +52,23 @@ pub(crate) fn run(
     stages: &[Deep],
     extent: Extent,
     workspace: &Workspace,
-    build: impl Fn(Build, &mut dyn FnMut(&str)) -> Result<Programs> + Sync,
+    build: impl Fn(&mut dyn FnMut(&str)) -> Result<Programs> + Sync,
     figures: &mut Figures,
 ) -> Summary {
-    let site = stage::Site { extent, workspace, plain: OnceLock::new(), programs: OnceLock::new() };
-    let build = |how: Build| {
-        let row = Row::run(how.name(), &mut echo, |say| {
-            let built = build(how, say);
+    let site = stage::Site { extent, workspace, programs: OnceLock::new() };
+    let build = || {
+        let row = Row::run("deep build", &mut echo, |say| {
+            let built = build(say);
             let failure = built.as_ref().err().map(|error| format!("{error:#}"));
-            let _ = match how {
-                Build::Plain => site.plain.set(built.unwrap_or_default()),
-                Build::Optimised => site
-                    .programs
-                    .set(built.map(|programs| programs.or(site.plain.wait().clone())).unwrap_or_default()),
-            };
+            let _ = site.programs.set(built.unwrap_or_default());
             Ok(Report::of_tests(Tally::of(failure.is_none()), failure))
         });
         (row, None)
     };
     let run = |stage: &Deep| {
-        stage.await_programs(&site);
+        if stage.needs_programs() {
+            site.programs.wait();
+        }
         console::say(format_args!("begun: {}", stage.name));
         let mut said = Vec::new();
         let (row, measured) = stage.run(&site, &mut |line| said.push(line.to_owned()));
@@ -98,14 +77,12 @@ pub(crate) fn run(
     };
     let of = |pace| stages.iter().filter(|stage| stage.pace == pace).collect::<Vec<_>>();
     let (computing, waiting, alone) = (of(Pace::Computes), of(Pace::Waits), of(Pace::Alone));
-    // While the searches are built, stages run that wait, or that build programs of their own.
-    let builds = [Build::Plain, Build::Optimised].map(Err);
-    let computing: Vec<Result<&Deep, Build>> =
-        builds.into_iter().chain(computing.into_iter().map(Ok)).collect();
+    // Stages that need none of these programs are run while they are built.
+    let computing: Vec<Option<&Deep>> = [None].into_iter().chain(computing.into_iter().map(Some)).collect();
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let (waited, computed) = thread::scope(|scope| {
         let waited = scope.spawn(|| side_by_side(&waiting, 1, |stage| run(stage)));
-        let computed = side_by_side(&computing, cores, |step| step.map_or_else(build, run));
+        let computed = side_by_side(&computing, cores, |stage| stage.map_or_else(build, run));
         (waited.join().unwrap_or_default(), computed)
     });
     let rest = side_by_side(&alone, 1, |stage| run(stage));
@@ -117,23 +94,22 @@ pub(crate) fn run(
     summary
 }
 
-/// Builds what these stages need of the tree.
-pub(crate) fn build(
-    how: Build,
-    stages: &[Deep],
-    workspace: &Workspace,
-    say: &mut dyn FnMut(&str),
-) -> Result<Programs> {
-    let is_any = |wanted: fn(&Deep) -> bool| stages.iter().any(wanted);
-    let (site, part) = match how {
-        Build::Plain if is_any(Deep::runs_tests) => (Site::plain(workspace), Part::Everything),
-        Build::Optimised if is_any(|stage| stage.runs_tests() && stage.pace != Pace::Waits) => {
-            (Site::optimised(workspace), Part::Tests(TESTS))
-        }
-        Build::Optimised if is_any(Deep::simulates) => (Site::optimised(workspace), Part::Simulator),
-        _ => return Ok(Programs::default()),
+/// Builds the part of the tree that these stages need.
+pub(crate) fn build(stages: &[Deep], workspace: &Workspace, say: &mut dyn FnMut(&str)) -> Result<Programs> {
+    let [plain, optimised, counted] =
+        [Site::plain, Site::optimised, Site::counted].map(|site| site(workspace));
+    let need = |is: fn(&What) -> bool| stages.iter().any(|stage| is(stage.what(Extent::Full)));
+    let parts = if need(|what| matches!(what, What::Tests(..) | What::Properties(_))) {
+        vec![(&optimised, Part::Tests(TESTS)), (&plain, Part::Everything)]
+    } else if need(|what| matches!(what, What::Simulation(_))) {
+        vec![(&optimised, Part::Simulator)]
+    } else {
+        Vec::new()
     };
-    Programs::build(&site, part, say)
+    let counts = need(|what| matches!(what, What::Costs | What::Growth)).then_some((&counted, Part::Counts));
+    parts.into_iter().chain(counts).try_fold(Programs::default(), |programs, (site, part)| {
+        Ok(programs.or(Programs::build(site, part, &mut *say)?))
+    })
 }
 
 #[cfg(test)]
@@ -157,37 +133,12 @@ mod tests {
         let workspace = Workspace::load(&crate::cargo::root()).unwrap();
         let stages: Vec<Deep> = all().unwrap().into_iter().filter(Deep::needs_programs).collect();
         let mut figures = Figures::default();
-        let nothing = |_, _: &mut dyn FnMut(&str)| anyhow::bail!("nothing was built");
+        let nothing = |_: &mut dyn FnMut(&str)| anyhow::bail!("nothing was built");
         let summary = run(&stages, Extent::Full, &workspace, nothing, &mut figures);
         let names: BTreeSet<&str> = summary.rows.iter().map(|row| &*row.name).collect();
-        let wanted = stages.iter().map(|stage| &*stage.name).chain(["plain build", "deep build"]).collect();
-        assert_eq!((names, summary.rows.len()), (wanted, stages.len() + 2));
+        let wanted = stages.iter().map(|stage| &*stage.name).chain(["deep build"]).collect();
+        assert_eq!((names, summary.rows.len()), (wanted, stages.len() + 1));
         assert!(summary.rows.iter().all(Row::is_failed));
         assert!(stages.iter().all(|stage| figures[&stage.key].is_failed));
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn only_a_stage_that_waits_runs_without_the_searches() {
-        let workspace = Workspace::load(&crate::cargo::root()).unwrap();
-        let stages = ["computes", "waits"].map(|pace| {
-            toml::from_str(&format!(
-                "key = '{pace}'\nname = '{pace}'\nminutes = 1\npace = '{pace}'\n\
-                 run = {{ tests = ['steadfast-retry', 'it', '-c true'] }}"
-            ))
-            .unwrap()
-        });
-        let only_plain = |how, _: &mut dyn FnMut(&str)| match how {
-            Build::Plain => Ok(Programs::shells()),
-            Build::Optimised => anyhow::bail!("no search was built"),
-        };
-        let summary = run(&stages, Extent::Full, &workspace, only_plain, &mut Figures::default());
-        let failures = summary.failures();
-        let is_without_programs = |name| {
-            failures
-                .iter()
-                .any(|failure| failure.starts_with(&format!("{name}: no tests it of steadfast-retry")))
-        };
-        assert!(is_without_programs("computes") && !is_without_programs("waits"), "{failures:?}");
     }
 }

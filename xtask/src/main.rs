@@ -30,7 +30,7 @@ use clap::{Parser, Subcommand};
 
 use crate::cargo::cargo;
 use crate::deep::Extent;
-use crate::programs::Programs;
+use crate::programs::{Part, Programs, Site};
 use crate::report::Tally;
 use crate::runner::echo;
 use crate::workspace::Workspace;
@@ -130,7 +130,7 @@ fn program(run: &[&str], words: &[String]) -> ExitCode {
 
 /// Holds the counts of the benches against their ceilings, or makes ceilings of them.
 fn counts(workspace: &Workspace, words: &[String]) -> Result<Tally> {
-    let programs = Programs::counted(workspace, echo)?;
+    let programs = Programs::build(&Site::counted(workspace), Part::Counts, echo)?;
     Ok(runner::check(programs.counts()?.args(words), None, echo)?.tally)
 }
 

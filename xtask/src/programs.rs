@@ -63,6 +63,10 @@ impl Site {
         Self { how: OPTIMISED, ..Self::plain(workspace) }
     }
 
+    pub(crate) fn counted(workspace: &Workspace) -> Self {
+        Self { how: COUNTED, ..Self::plain(workspace) }
+    }
+
     pub(crate) fn plain(workspace: &Workspace) -> Self {
         let Workspace { root, target, .. } = workspace;
         Self { root: root.clone(), target: target.clone(), shared: target.clone(), how: PLAIN }
@@ -94,7 +98,7 @@ struct Program {
 }
 
 /// The built programs of a tree, by package and target.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Programs(BTreeMap<(String, String), Program>);
 
 impl Programs {
@@ -126,11 +130,6 @@ impl Programs {
             Part::Everything => step(&["test", "--no-run"], "", &[])?,
         }
         Ok(programs)
-    }
-
-    /// Builds the benches that count.
-    pub(crate) fn counted(workspace: &Workspace, say: impl FnMut(&str)) -> Result<Self> {
-        Self::build(&Site { how: COUNTED, ..Site::plain(workspace) }, Part::Counts, say)
     }
 
     /// These programs, and of the others those that are not among these.

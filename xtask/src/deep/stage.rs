@@ -71,9 +71,7 @@ pub(super) enum Pace {
 pub(super) struct Site<'a> {
     pub(super) extent: Extent,
     pub(super) workspace: &'a Workspace,
-    /// The tests as they are built plainly, once they are.
-    pub(super) plain: OnceLock<Programs>,
-    /// The searches, and those tests that are only built plainly.
+    /// There once they are built.
     pub(super) programs: OnceLock<Programs>,
 }
 
@@ -83,28 +81,9 @@ impl Deep {
         self.sample.as_ref().filter(|_| extent == Extent::Sample).unwrap_or(&self.run)
     }
 
-    pub(super) fn runs_tests(&self) -> bool {
-        matches!(self.run, What::Tests(..) | What::Properties(_))
-    }
-
-    pub(super) fn simulates(&self) -> bool {
-        matches!(self.run, What::Simulation(_))
-    }
-
     /// False if the stage builds its own programs.
     pub(super) fn needs_programs(&self) -> bool {
-        self.runs_tests() || self.simulates()
-    }
-
-    /// The programs that this stage runs. One that waits runs plain ones, which are there while the searches are built.
-    fn programs<'a>(&self, site: &'a Site<'_>) -> &'a Programs {
-        if self.pace == Pace::Waits { site.plain.wait() } else { site.programs.wait() }
-    }
-
-    pub(super) fn await_programs(&self, site: &Site<'_>) {
-        if self.needs_programs() {
-            self.programs(site);
-        }
+        !matches!(self.run, What::Corpora | What::Schedules | What::Planted(_))
     }
 
     pub(super) fn run(&self, site: &Site<'_>, say: &mut dyn FnMut(&str)) -> (Row, Measured) {
@@ -120,7 +99,7 @@ impl Deep {
     }
 
     fn report(&self, site: &Site<'_>, each: &mut dyn FnMut(&str)) -> Result<Report> {
-        let Site { extent, workspace, .. } = site;
+        let Site { extent, workspace, programs } = site;
         let limit = Some(self.time_box());
         match self.what(*extent) {
             What::Corpora => {
@@ -134,7 +113,7 @@ impl Deep {
             }
             What::Properties(cases) => self.properties(site, cases, each),
             What::Tests(package, target, names) => {
-                let mut command = self.programs(site).tests(package, target)?;
+                let mut command = programs.wait().tests(package, target)?;
                 command.env("STEADFAST_DEEP", "1").args(names.split_whitespace()).arg("--show-output");
                 match self.pace {
                     Pace::Computes => &mut command,
@@ -154,19 +133,13 @@ impl Deep {
                 runner::count_quietly(&mut command, limit, each)
             }
             What::Simulation(words) => {
-                let mut command = self.programs(site).tests("steadfast-verify", "program")?;
+                let mut command = programs.wait().tests("steadfast-verify", "program")?;
                 name_state(&mut command, &workspace.root);
                 runner::check(command.args(words.split_whitespace()), limit, each)
             }
             What::Planted(extent) => planted::check(workspace, *extent, each),
-            What::Costs => {
-                let programs = Programs::counted(workspace, &mut *each)?;
-                runner::check(programs.counts()?.arg("--check"), limit, each)
-            }
-            What::Growth => {
-                let programs = Programs::counted(workspace, &mut *each)?;
-                runner::check(&mut programs.growth()?, limit, each)
-            }
+            What::Costs => runner::check(programs.wait().counts()?.arg("--check"), limit, each),
+            What::Growth => runner::check(&mut programs.wait().growth()?, limit, each),
         }
     }
 
@@ -180,7 +153,7 @@ impl Deep {
         let (mut tally, mut failure) = (Tally::default(), None);
         for ((package, target), names) in properties(&Repository::read(&site.workspace.root)?) {
             let mut command =
-                self.programs(site).tests(package, target).context("`TESTS` in xtask/src/deep.rs")?;
+                site.programs.wait().tests(package, target).context("`TESTS` in xtask/src/deep.rs")?;
             command.env("PROPTEST_CASES", cases).args(names).arg("--show-output");
             let report = runner::count_quietly(&mut command, Some(self.time_box()), &mut *each)?;
             ensure!(report.tally != Tally::default(), "{package} {target}: nothing was run");
