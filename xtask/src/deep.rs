@@ -100,7 +100,8 @@ pub(crate) fn build(stages: &[Deep], workspace: &Workspace, say: &mut dyn FnMut(
         [Site::plain, Site::optimised, Site::counted].map(|site| site(workspace));
     let need = |is: fn(&What) -> bool| stages.iter().any(|stage| is(stage.what(Extent::Full)));
     let parts = if need(|what| matches!(what, What::Tests(..) | What::Properties(_))) {
-        vec![(&optimised, Part::Tests(TESTS)), (&plain, Part::Everything)]
+        // The plain ones are there already, as long as no tree with bugs is built.
+        vec![(&plain, Part::Everything), (&optimised, Part::Tests(TESTS))]
     } else if need(|what| matches!(what, What::Simulation(_))) {
         vec![(&optimised, Part::Simulator)]
     } else {
@@ -108,7 +109,7 @@ pub(crate) fn build(stages: &[Deep], workspace: &Workspace, say: &mut dyn FnMut(
     };
     let counts = need(|what| matches!(what, What::Costs | What::Growth)).then_some((&counted, Part::Counts));
     parts.into_iter().chain(counts).try_fold(Programs::default(), |programs, (site, part)| {
-        Ok(programs.or(Programs::build(site, part, &mut *say)?))
+        Ok(Programs::build(site, part, &mut *say)?.or(programs))
     })
 }
 

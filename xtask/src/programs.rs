@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -129,7 +130,25 @@ impl Programs {
             }
             Part::Everything => step(&["test", "--no-run"], "", &[])?,
         }
+        programs.keep(site)?;
         Ok(programs)
+    }
+
+    /// Keeps the programs under names of their own. Both trees are built in one folder, where cargo gives a test of one and the
+    /// same test of the other the same name.
+    fn keep(&mut self, site: &Site) -> Result<()> {
+        for Program { path, .. } in self.0.values_mut() {
+            let inner = path.strip_prefix(&site.target).or_else(|_| path.strip_prefix(&site.shared))?;
+            let kept = site.target.join("programs").join(inner);
+            let folder = kept.parent().context("a kept program has a folder")?;
+            fs::create_dir_all(folder)?;
+            if kept.exists() {
+                fs::remove_file(&kept)?;
+            }
+            fs::hard_link(&*path, &kept).with_context(|| format!("{} cannot be kept", path.display()))?;
+            *path = kept;
+        }
+        Ok(())
     }
 
     /// These programs, and of the others those that are not among these.
@@ -226,6 +245,30 @@ mod tests {
             assert_eq!(programs.tests("one", target).unwrap().get_program(), format!("/t/{target}").as_str());
         }
         assert!(programs.tests("one", "gone").is_err());
+    }
+
+    /// Regression: the outages of our tree ran the program of the tree with bugs, or found none.
+    #[test]
+    fn a_program_is_the_one_that_was_built_whatever_is_built_under_its_name() {
+        let target = std::env::temp_dir().join(format!("xtask-programs-{}", std::process::id()));
+        let built = target.join("debug/deps/it-1");
+        fs::create_dir_all(built.parent().unwrap()).unwrap();
+        let ours = Site { root: "/c".into(), target: target.clone(), shared: target.clone(), how: PLAIN };
+        let theirs = Site { target: target.join("planted"), ..ours.clone() };
+        let build = |site: &Site, text: &str| {
+            let _ = fs::remove_file(&built);
+            fs::write(&built, text).unwrap();
+            let program = Program { path: built.clone(), folder: "/c".into() };
+            let mut programs = Programs([(("one".into(), "it".into()), program)].into());
+            programs.keep(site).unwrap();
+            programs
+        };
+        let kept = [build(&ours, "ours"), build(&theirs, "theirs"), build(&ours, "ours again")];
+        let text = |programs: &Programs| {
+            fs::read_to_string(programs.tests("one", "it").unwrap().get_program()).unwrap()
+        };
+        assert_eq!([text(&kept[1]), text(&kept[2])], ["theirs", "ours again"]);
+        fs::remove_dir_all(target).unwrap();
     }
 
     #[test]
