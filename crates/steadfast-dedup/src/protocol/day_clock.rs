@@ -44,7 +44,7 @@ pub(crate) struct DayClock {
     /// The day in the journal of an earlier process; 0 if there is none.
     journal_day: TradingDay,
     /// Whether the day is that of the journal, by the wall clock too, and the service's date denies it.
-    held: bool,
+    denied: bool,
 }
 
 /// The changes by a reading or a date.
@@ -63,8 +63,8 @@ impl DayClock {
         let day = TradingDay(now.wall.div_euclid(DAY));
         let journal_day = TradingDay::default();
         let (dated, reported, dates_alone) = (None, None, None);
-        let (confirmed, held) = (false, false);
-        Self { day, believed, anchor: believed, dated, confirmed, dates_alone, reported, journal_day, held }
+        let (confirmed, denied) = (false, false);
+        Self { day, believed, anchor: believed, dated, confirmed, dates_alone, reported, journal_day, denied }
     }
 
     pub(crate) fn day(&self) -> TradingDay {
@@ -124,7 +124,7 @@ impl DayClock {
         }
         let corrected = (!self.confirmed || is_outvoted).then(|| self.take_back(now, dated)).flatten();
         if agree(dated, wall) {
-            (self.anchor, self.confirmed, self.held) = (wall, true, false);
+            (self.anchor, self.confirmed, self.denied) = (wall, true, false);
         } else if agree(dated, self.believed) {
             (self.anchor, self.confirmed) = (self.believed, true);
         }
@@ -145,17 +145,17 @@ impl DayClock {
 
     /// True if only dates say so, or all but the dates, and a date with which the wall clock agrees may take it back.
     pub(crate) fn is_by_one_alone(&self) -> bool {
-        self.dates_alone == Some(self.day) || self.held
+        self.dates_alone == Some(self.day) || self.denied
     }
 
     /// True if the journal and the wall clock say so, and the service's date denies it.
     pub(crate) fn is_denied(&self) -> bool {
-        self.held
+        self.denied
     }
 
     /// Notes that an order is sent under the day: no later date takes it back.
     pub(crate) fn pin(&mut self) {
-        (self.dates_alone, self.held) = (None, false);
+        (self.dates_alone, self.denied) = (None, false);
     }
 
     /// Corrects the believed time, which only one clock supports, by a date that contradicts it: by the first one, if that
@@ -172,9 +172,9 @@ impl DayClock {
         // The day in the journal goes on if it may have begun: by the date, or by this machine's clock. An earlier process
         // has sent orders under it, and a wrong date must not make their names free.
         let latest = day_of(right + SLACK);
-        self.held = (latest.0 + 1..=day_of(wall + SLACK).0).contains(&self.journal_day.0);
-        let today =
-            day_of(right).max(if self.held { self.journal_day } else { self.journal_day.min(latest) });
+        self.denied = self.journal_day > latest && self.journal_day <= day_of(wall + SLACK);
+        let journal_day = if self.denied { self.journal_day } else { self.journal_day.min(latest) };
+        let today = day_of(right).max(journal_day);
         // If the clock was behind, the day with the wrong name is the one on which the process began, even if it is
         // over by now.
         let begun = TradingDay(right.div_euclid(DAY)).max(self.day);
