@@ -181,7 +181,7 @@ impl Forward {
                 clean(answer.headers_mut());
                 answer.map(|body| AnswerBody::Service(Masked::of(body)))
             }
-            Err(error) => of_error(&error, moves_money, &self.switch, self.sharing()).into_response(),
+            Err(error) => of_error(&error, moves_money, self).into_response(),
         }
     }
 

@@ -9,12 +9,8 @@ use steadfast::{
     dedup::OrderWithheld,
 };
 
-use crate::{
-    answer::Own,
-    orders::Conflict,
-    sharing::{self, Sharing},
-    switch::Switch,
-};
+use super::Forward;
+use crate::{answer::Own, orders::Conflict, sharing};
 
 /// Returns the answer to an order that another one keeps from being entered.
 pub(super) fn conflict(conflict: Conflict) -> Own {
@@ -40,7 +36,7 @@ pub(super) fn is_doubtful(kind: ErrorKind) -> bool {
 }
 
 /// Returns the answer for a call without one of the service's.
-pub(super) fn of_error(error: &Error, moves_money: bool, switch: &Switch, sharing: Option<Sharing>) -> Own {
+pub(super) fn of_error(error: &Error, moves_money: bool, forward: &Forward) -> Own {
     let why = one_line(causes(error));
     let why = why.as_str();
     if matches!(find_cause(error), Some(OrderWithheld::IntentMismatch)) {
@@ -58,8 +54,8 @@ pub(super) fn of_error(error: &Error, moves_money: bool, switch: &Switch, sharin
         _ if moves_money && error.outcome().is_unknown() => Own::in_doubt(why),
         ErrorKind::InvalidRequest => Own::new(StatusCode::BAD_REQUEST, "http_request_error", why)
             .saying(steadfast::spec::msg::INPUT_VALIDATION),
-        ErrorKind::Halted => switch.refusal(),
-        ErrorKind::NotOwner => sharing::refusal(error.not_owner(), sharing, why),
+        ErrorKind::Halted => forward.switch.refusal(),
+        ErrorKind::NotOwner => sharing::refusal(error.not_owner(), forward.sharing(), why),
         ErrorKind::Refused => unavailable(why).retry_after(wait.unwrap_or(Duration::from_secs(1))),
         ErrorKind::RateLimited => Own::new(StatusCode::TOO_MANY_REQUESTS, "http_request_denied", why)
             .retry_after(wait.unwrap_or(Duration::from_secs(1))),

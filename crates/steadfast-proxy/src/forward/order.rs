@@ -93,7 +93,7 @@ impl Forward {
                     entry.placed_nothing();
                     self.learn_day(&client);
                 }
-                return of_error(&error, true, &self.switch, self.sharing()).into_response();
+                return of_error(&error, true, self).into_response();
             }
         };
         let (mut parts, body) = answer.into_parts();
