@@ -26,20 +26,6 @@ use crate::{
 /// How long a connection or an answer may take.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Fails if the text holds no certificate authority, or the address has no use for one.
-fn check(pem: &[u8], address: &str) -> Result<(), StoreError> {
-    let unusable = |why| StoreError::Certificates { why };
-    if !address.starts_with("rediss://") {
-        return Err(unusable("the address does not begin with rediss://"));
-    }
-    let mut roots = RootCertStore::empty();
-    for root in CertificateDer::pem_slice_iter(pem) {
-        let root = root.map_err(|_| unusable("the text is not PEM"))?;
-        roots.add(root).map_err(|_| unusable("the text holds something that is not a certificate"))?;
-    }
-    if roots.is_empty() { Err(unusable("the text holds no certificate")) } else { Ok(()) }
-}
-
 /// How long after a failed connection the next one is tried.
 const TRIES_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
@@ -94,7 +80,7 @@ impl Store {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = match root_certificates {
             Some(root) => {
-                check(&root, address)?;
+                check_authorities(&root, address)?;
                 let trusted = TlsCertificates { client_tls: None, root_cert: Some(root) };
                 Client::build_with_tls(address, trusted)
             }
@@ -348,6 +334,20 @@ impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Store").field("name", &self.name).finish_non_exhaustive()
     }
+}
+
+/// Fails if the text holds no certificate authority, or the address has no use for one.
+fn check_authorities(pem: &[u8], address: &str) -> Result<(), StoreError> {
+    let unusable = |why| StoreError::Certificates { why };
+    if !address.starts_with("rediss://") {
+        return Err(unusable("the address does not begin with rediss://"));
+    }
+    let mut roots = RootCertStore::empty();
+    for root in CertificateDer::pem_slice_iter(pem) {
+        let root = root.map_err(|_| unusable("the text is not PEM"))?;
+        roots.add(root).map_err(|_| unusable("the text holds something that is not a certificate"))?;
+    }
+    if roots.is_empty() { Err(unusable("the text holds no certificate")) } else { Ok(()) }
 }
 
 #[cfg(test)]
