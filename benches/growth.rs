@@ -112,9 +112,7 @@ fn main() -> Result<(), BoxError> {
     println!("{:44} {:?} rows of one instrument, µs", "", LISTED);
     let mut least = [f64::MAX; LISTED.len()];
     for (least, rows) in least.iter_mut().zip(LISTED) {
-        for _ in 0..samples.min(5) {
-            *least = least.min(day::longest_step(rows)?);
-        }
+        *least = day::longest_step(rows, samples.min(10))?;
     }
     let grown = least[LISTED.len() - 1] / least[0];
     println!("{:44} {least:10.2?} ×{grown:.1}", "a list's longest hold of the account's lock");
@@ -144,12 +142,12 @@ fn unbounded() -> Result<ZoneLimiter, BoxError> {
     Ok(builder.build()?)
 }
 
-/// Loses the answers to orders of quantity 1, and answers no list.
+/// Loses the answers to orders of quantity 1, and lists nothing yet.
 async fn gateway<B: Body<Data = Bytes, Error: Into<BoxError>>>(
     request: Request<B>,
 ) -> Result<Response<Full<Bytes>>, BoxError> {
     if request.method() == Method::GET {
-        return std::future::pending().await;
+        return Ok(Response::new(Full::from(r#"{"s":"ok","d":[]}"#)));
     }
     let form = request.into_body().collect().await.map_err(Into::into)?.to_bytes();
     let form = std::str::from_utf8(&form)?;
@@ -179,11 +177,10 @@ fn order(others: u32, samples: usize) -> Result<f64, BoxError> {
         for number in 0..others {
             tasks.spawn(service.clone().oneshot(place(number, 1)?));
         }
-        // All have had their answers then, and wait for a list.
+        // All have had their answers then, and wait: an order may be listed late.
         sleep(Duration::from_secs(1)).await;
-        assert!(tasks.try_join_next().is_none(), "none is resolved");
         let mut least = f64::MAX;
-        // Over some seconds: a processor is slow at times, and always after a sleep.
+        // Over two seconds: a processor is slow at times, and always after a sleep.
         for number in 0..samples as u32 * 40 {
             if number % 100 == 0 {
                 sleep(Duration::from_millis(100)).await;
@@ -193,6 +190,7 @@ fn order(others: u32, samples: usize) -> Result<f64, BoxError> {
             service.clone().oneshot(request).await?;
             least = least.min(start.elapsed().as_nanos() as f64 / 1e3);
         }
+        assert!(tasks.try_join_next().is_none(), "all are in doubt to the end");
         Ok(least)
     })
 }
