@@ -40,6 +40,10 @@ impl SharedCount for Shared {
             });
         }
     }
+
+    fn expect(&self, zones: &[SharedAsk<'_>]) {
+        self.follow(zones.iter().map(|ask| zone_of(self, ask)));
+    }
 }
 
 /// How long the store has to make the keys of a new token. Later the first request makes its own.

@@ -48,6 +48,7 @@ mod connect;
 mod count;
 mod error;
 mod fitness;
+mod followed;
 mod health;
 mod line;
 mod new_token;
@@ -84,6 +85,6 @@ pub use self::{
         ledger::{Fence, Lease, Ledger, Renewal, Taken, Told},
         scripts::OrdersScript,
     },
-    script::{acquire_arguments, lend_arguments, settle_arguments},
+    script::{acquire_arguments, lend_arguments, read_arguments, settle_arguments},
     store_clock::StoreClock,
 };

@@ -30,6 +30,9 @@ impl Script {
     /// Lends a slot.
     pub const LEND: Self = Self { source: include_str!("script/lend.lua") };
 
+    /// Reads the key's clock, and no more.
+    pub const READ: Self = Self { source: include_str!("script/read.lua") };
+
     /// Returns the text for one run of a server.
     #[must_use]
     pub fn text(self, run: &str) -> String {
@@ -71,6 +74,13 @@ pub fn acquire_arguments(rule: &Rule, asks: &[Ask<'_>], latest: Option<Micros>) 
     [ids.join(" ")].into_iter().chain(numbers.map(|number| number.to_string())).collect()
 }
 
+/// Returns the arguments of [`Script::READ`].
+#[doc(hidden)]
+#[must_use]
+pub fn read_arguments(latest: Option<Micros>) -> Vec<String> {
+    vec![String::new(), latest.unwrap_or(UNKNOWN).to_string()]
+}
+
 /// Returns the arguments of [`Script::SETTLE`].
 #[doc(hidden)]
 #[must_use]
@@ -92,7 +102,7 @@ mod tests {
 
     #[test]
     fn the_scripts_are_short_name_their_run_and_read_the_clock_once() {
-        for script in [Script::ACQUIRE, Script::SETTLE, Script::LEND] {
+        for script in [Script::ACQUIRE, Script::SETTLE, Script::LEND, Script::READ] {
             let lines =
                 |text: &str| text.lines().filter(|line| !line.is_empty() && !line.starts_with("--")).count();
             assert!(lines(CLOCK) + lines(script.source) <= 80 && lines(script.source) <= 60);
@@ -105,7 +115,7 @@ mod tests {
 
     #[test]
     fn no_number_goes_through_a_conversion_that_rounds() {
-        for script in [Script::ACQUIRE, Script::SETTLE, Script::LEND] {
+        for script in [Script::ACQUIRE, Script::SETTLE, Script::LEND, Script::READ] {
             assert!(
                 !script.source.contains("tostring") && !CLOCK.contains("tostring") && !CLOCK.contains(" .. ")
             );

@@ -13,6 +13,7 @@ use steadfast_spec::Scope;
 use crate::{
     connect::Connect,
     error::StoreError,
+    followed::Followed,
     health::Health,
     line::Lines,
     new_token::NewToken,
@@ -72,6 +73,7 @@ pub(crate) struct Inner {
     pub(crate) new_token: NewToken,
     pub(crate) shares: Shares,
     pub(crate) lines: Lines,
+    pub(crate) followed: Followed,
 }
 
 impl Shared {
@@ -100,6 +102,7 @@ impl Shared {
                 new_token: NewToken::default(),
                 shares: Shares::default(),
                 lines: Lines::default(),
+                followed: Followed::default(),
             }),
         }
     }
@@ -125,6 +128,12 @@ impl Shared {
         };
         let key = format!("{{sf:{counted}}}:{}:{gateway}", rule.zone());
         SharedZone::new(Arc::clone(&self.inner), key, rule)
+    }
+
+    /// Keeps up with the clocks of these zones' keys from now on, so that this process knows the time of each when its first
+    /// request comes.
+    pub(crate) fn follow(&self, zones: impl IntoIterator<Item = SharedZone>) {
+        Followed::follow(&self.inner, zones.into_iter().map(|zone| Arc::clone(zone.key())));
     }
 
     /// Asks the store about itself. That it is fit was checked when it was connected to.

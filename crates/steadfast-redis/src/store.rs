@@ -18,7 +18,7 @@ use crate::{
     error::{StoreError, Unfit},
     fitness::Info,
     rule::{Micros, Rule},
-    script::{Script, acquire_arguments, lend_arguments, settle_arguments},
+    script::{Script, acquire_arguments, lend_arguments, read_arguments, settle_arguments},
     store_clock::StoreClock,
     windows::Ask,
 };
@@ -56,6 +56,7 @@ struct Open {
     acquire: Arc<str>,
     settle: Arc<str>,
     lend: Arc<str>,
+    read: Arc<str>,
 }
 
 /// The store's word about some requests.
@@ -133,6 +134,11 @@ impl Store {
         let arguments = |latest| lend_arguments(rule, id, life, latest);
         let (lent, ..) = self.call(Script::LEND, key, arguments).await?;
         Ok(lent == 1)
+    }
+
+    /// Reads the clock of a key.
+    pub(crate) async fn read(&self, key: &str) -> Result<(), StoreError> {
+        self.call(Script::READ, key, read_arguments).await.map(|_| ())
     }
 
     /// Takes back a request that never left, and its place among those who wait.
@@ -219,7 +225,8 @@ impl Store {
             let known = match script {
                 Script::ACQUIRE => &open.acquire,
                 Script::SETTLE => &open.settle,
-                _ => &open.lend,
+                Script::LEND => &open.lend,
+                _ => &open.read,
             };
             let mut evaluate = cmd("EVALSHA");
             evaluate.arg(&**known).arg(1).arg(key).arg(arguments(latest));
@@ -279,7 +286,7 @@ impl Store {
         let info = Info(&info);
         info.check().map_err(|why| StoreError::Unfit { store: Arc::clone(&self.name), why })?;
         let run = info.run().ok_or_else(|| self.unreachable("it does not name its run"))?;
-        let scripts = [Script::ACQUIRE, Script::SETTLE, Script::LEND];
+        let scripts = [Script::ACQUIRE, Script::SETTLE, Script::LEND, Script::READ];
         let mut shas = scripts.map(|_| Arc::from(""));
         for (sha, script) in shas.iter_mut().zip(scripts) {
             let mut load = cmd("SCRIPT");
@@ -288,8 +295,8 @@ impl Store {
                 load.query_async(&mut connection).await.map_err(|error| self.error(&error))?;
             *sha = loaded.into();
         }
-        let [acquire, settle, lend] = shas;
-        Ok(Open { connection, number, run: run.into(), acquire, settle, lend })
+        let [acquire, settle, lend, read] = shas;
+        Ok(Open { connection, number, run: run.into(), acquire, settle, lend, read })
     }
 
     /// Ends a connection that has failed, and says why it did.

@@ -43,6 +43,11 @@ impl LimiterGate {
         self.limiter.token_is(self.keys(), origin);
     }
 
+    /// Tells the limiter of whom requests may come.
+    pub(crate) fn expect(&self) {
+        self.limiter.expect(self.keys());
+    }
+
     fn keys(&self) -> ScopeKeys {
         let keys = self.limiter.keys(&self.authority, &self.account);
         let keys = self.from.map_or(keys, |address| keys.local_address(address));

@@ -305,7 +305,9 @@ async fn the_next_owner_places_an_order_at_once_but_for_slots_of_orders_on_their
     let (Some(quiet), Some(busy)) = (quiet, busy) else { return };
     println!("first order after the owner's death: {quiet:?}; {busy:?} with orders on their way");
     assert!(quiet <= 15 * SECOND, "{quiet:?}");
-    assert!(busy <= 60 * SECOND, "{busy:?}");
+    // 5 s in which they may have been held, 30 s on their way, and a window. Regression: the store's time stood still until
+    // the next owner's first order, so the 8 s until it owned the orders were added.
+    assert!(busy <= 41 * SECOND, "{busy:?}");
 }
 
 #[cfg(target_os = "linux")]

@@ -48,6 +48,15 @@ struct Others {
     arrives_within: Duration,
 }
 
+impl Others {
+    /// Returns the questions about some zones for requests with `keys`.
+    fn asks(&self, keys: ScopeKeys, of: impl Fn(&ZoneSettings) -> bool) -> Vec<SharedAsk<'_>> {
+        let arrives_within = self.arrives_within;
+        let zones = self.zones.iter().filter(|zone| of(zone));
+        zones.map(|zone| SharedAsk { zone, key: keys.of(zone.scope), arrives_within }).collect()
+    }
+}
+
 impl Shared {
     /// The core's instant at which the limiter was made. It is large, so that stamps of an earlier process lie after
     /// the core's origin.
@@ -101,11 +110,14 @@ impl Shared {
 
     /// Tells the other processes, if there are any, that the token behind `keys` is new.
     pub(crate) fn tell_new_token(&self, keys: ScopeKeys) {
-        let Some(Others { count, zones: settings, arrives_within }) = &self.others else { return };
-        let per_token = settings.iter().filter(|zone| zone.scope == Scope::AuthToken);
-        let (key, arrives_within) = (keys.of(Scope::AuthToken), *arrives_within);
-        let asks: Vec<_> = per_token.map(|zone| SharedAsk { zone, key, arrives_within }).collect();
-        count.has_new_token(&asks);
+        let Some(others) = &self.others else { return };
+        others.count.has_new_token(&others.asks(keys, |zone| zone.scope == Scope::AuthToken));
+    }
+
+    /// Tells what counts the other processes' requests, if there are any, that requests with `keys` may come.
+    pub(crate) fn expect(&self, keys: ScopeKeys) {
+        let Some(others) = &self.others else { return };
+        others.count.expect(&others.asks(keys, |_| true));
     }
 
     /// Sets who is told of events, and which routes may be moved.

@@ -15,6 +15,9 @@ pub trait SharedCount: Send + Sync + fmt::Debug {
 
     /// Learns that this process has just made the token, which nothing can have been counted of in these zones.
     fn has_new_token(&self, zones: &[SharedAsk<'_>]);
+
+    /// Learns that this process may come to send requests in these zones.
+    fn expect(&self, zones: &[SharedAsk<'_>]);
 }
 
 /// A request's question to a [`SharedCount`] about one of its zones.

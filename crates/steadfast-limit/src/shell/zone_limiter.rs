@@ -86,6 +86,14 @@ impl ZoneLimiter {
         ScopeKeys::new(self.shared.seed(), authority, account.as_str())
     }
 
+    /// Says that requests with these keys may come. The facade's client does so by itself.
+    ///
+    /// It matters where the limiter [counts with](crate::Builder::count_with) other processes: a process that stands by
+    /// then knows how old their requests are when its own first one comes.
+    pub fn expect(&self, keys: ScopeKeys) {
+        self.shared.expect(keys);
+    }
+
     /// Waits until all of `zones` admit a request of `lane`.
     ///
     /// The future resolves to a [`Permit`](crate::Permit), or to a [`Refusal`] if a zone is unknown, the queue is

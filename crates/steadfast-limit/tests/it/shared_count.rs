@@ -71,6 +71,13 @@ impl SharedCount for Shared {
         assert_eq!(zones.iter().map(|ask| ask.zone.zone).collect::<Vec<_>>(), [Zone::GENERAL]);
         self.0.tell("new");
     }
+
+    fn expect(&self, zones: &[SharedAsk<'_>]) {
+        assert!(zones.iter().all(|ask| ask.arrives_within == ARRIVES_WITHIN));
+        zones
+            .iter()
+            .for_each(|ask| self.0.tell(if ask.zone.zone == Zone::GENERAL { "general" } else { "other" }));
+    }
 }
 
 struct Slot {
@@ -183,6 +190,15 @@ async fn the_others_are_told_of_a_token_that_was_made_here_and_of_no_other() {
     assert_eq!(world.others.told(), [""; 0]);
     world.limiter.token_is(world.keys, TokenOrigin::Minted);
     assert_eq!(world.others.told(), ["new"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_others_are_told_in_which_zones_requests_may_come() {
+    let world = world();
+    world.limiter.expect(world.keys);
+    let zones = world.limiter.settings().len();
+    let told = world.others.told();
+    assert!(told.len() == zones && told.contains(&"general"), "{told:?}");
 }
 
 #[tokio::test(start_paused = true)]

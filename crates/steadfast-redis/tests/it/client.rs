@@ -306,6 +306,33 @@ async fn a_dead_processs_request_counts_for_as_long_as_its_limiter_says_that_it_
     assert!(left > 48.0 && left < 52.0, "{left} s");
 }
 
+/// Regression: a key's clock stood still from a process's death until the next one asked, so its requests seemed as old
+/// then as when it died.
+#[tokio::test]
+async fn requests_of_a_dead_process_age_while_the_next_one_asks_for_nothing() {
+    let Some(server) = Server::start().await else { return };
+    let process = async || {
+        let shared = Shared::connect(&server.url(), &Account::new("SB0001")).await.unwrap();
+        shared.has_new_token();
+        let quota = Quota::new(Zone::PLACE_ORDER, Scope::AuthToken).limit(1, SECOND);
+        let builder = ZoneLimiter::builder().zone(quota.profile(Profile::WindowLog));
+        builder.arrives_within(Duration::ZERO).count_with(Arc::new(shared)).build().unwrap()
+    };
+    let (dies, stands_by) = (process().await, process().await);
+    let keys = stands_by.keys("gateway", &Account::new("SB0001"));
+    stands_by.expect(keys);
+    let mut last = dies.acquire(&[Zone::PLACE_ORDER], keys, Lane::Trading).await.unwrap();
+    let left = Instant::now();
+    last.sent();
+    drop((last, dies));
+    sleep(5 * SECOND).await;
+    stands_by.acquire(&[Zone::PLACE_ORDER], keys, Lane::Trading).await.unwrap().settle(Answer::Accepted);
+    // It may have been held for 5 s, and fills the window for one more.
+    let waited = left.elapsed();
+    assert!(waited > 6 * SECOND, "{waited:?}");
+    assert!(waited < 8 * SECOND, "{waited:?}");
+}
+
 /// Regression: what tells of answers ended with the runtime that had connected, and so did what keeps a slot lent.
 #[test]
 fn answers_are_told_and_slots_lent_after_the_runtime_that_connected_has_ended() {

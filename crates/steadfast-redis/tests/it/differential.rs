@@ -8,7 +8,7 @@ use redis::{aio::MultiplexedConnection, cmd};
 use steadfast_limit::{Ceilings, Lane, MINUTE, Profile, Quota, SECOND, Scope, Zone, ZoneLimiter};
 use steadfast_redis::{
     Ask, Decision, Micros, Reading, Rule, Script, SharedWindows, acquire_arguments, lend_arguments,
-    settle_arguments,
+    read_arguments, settle_arguments,
 };
 
 use crate::server::Server;
@@ -105,7 +105,12 @@ impl Pair {
                     () = cmd("ZREM").arg(&self.key).arg(&id).query_async(&mut self.store).await.unwrap();
                 }
             }
-            370..600 => self.pass(),
+            370..590 => self.pass(),
+            590..600 => {
+                let (latest, Reading { shown, .. }) = self.read();
+                let read = self.call(Script::READ, &read_arguments(latest)).await;
+                assert_eq!(read, (1, shown, 0));
+            }
             600..750 if !self.refused.is_empty() => {
                 let at = self.below(self.refused.len() as u64) as usize;
                 let (id, lane) = self.refused.swap_remove(at);

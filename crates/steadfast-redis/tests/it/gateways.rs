@@ -36,6 +36,8 @@ enum Happening {
     Set,
     /// A process starts in the place of another one.
     Started,
+    /// It reads the key's clock, and asks for nothing.
+    Followed,
 }
 
 struct World {
@@ -162,6 +164,10 @@ impl World {
                 }
                 Happening::Set => self.wrong = self.below(7_200_000_000) - 3_600 * S,
                 Happening::Started => self.clocks[(id % PROCESSES) as usize] = StoreClock::default(),
+                Happening::Followed => {
+                    self.read(id, now);
+                    self.happen(now + 2 * S, id, Happening::Followed);
+                }
                 Happening::Lost if self.below(2) == 0 => self.windows.flush(),
                 Happening::Lost => {
                     self.windows.flush();
@@ -179,6 +185,11 @@ impl World {
                 self.happen(at, id, happening);
             }
         }
+    }
+
+    /// Lets every process read the key's clock, whether it asks for something or not.
+    fn follows(&mut self) {
+        (0..PROCESSES).for_each(|process| self.happen(START, process, Happening::Followed));
     }
 
     /// Returns the instant that counts for a call of the process that has made the request.
@@ -321,6 +332,9 @@ fn a_store_whose_clock_is_set_lets_nothing_through_that_is_refused_and_goes_on()
         let play = |sets, seed| {
             let mut world = World::new(profile, kind, &[(10, 1)], seed);
             world.sets_clock(sets, end);
+            if seed % 2 == 1 {
+                world.follows();
+            }
             world.run(3, 0, end);
             assert_eq!(world.refused, 0, "{profile:?}, {kind:?}, {sets} steps, seed {seed}");
             world.granted

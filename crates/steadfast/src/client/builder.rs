@@ -350,6 +350,7 @@ impl ClientBuilder {
             Some(name) => gate.api_key_name(name.clone()),
             None => gate,
         };
+        gate.expect();
         let tokens = self.access.into_source(&self.base, &self.transport, gate, &tracker)?;
         let stack = Stack::with(self.base.clone(), tokens.clone(), layers);
         let mut description = stack.describe();
