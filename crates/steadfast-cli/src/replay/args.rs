@@ -7,9 +7,10 @@ use crate::{account, resends::Resends};
 #[derive(clap::Args)]
 #[command(after_help = account::SECRETS)]
 pub(crate) struct Args {
-    /// CSV with the header symId,qty,side,type,product,validity,limitPrice,trigPrice; - is standard input. Each run
-    /// sends the rows again that were refused or turned away before; what earlier runs have placed or left in doubt is not sent
-    /// again. Within a run, an order without a clear answer is looked for, and sent once more if two lists do not show it.
+    /// CSV with the header symId,qty,side,type,product,validity,limitPrice,trigPrice; - is standard input. The
+    /// last row has a line end too: without one the file may be cut, and is refused. Each run sends the rows again that were
+    /// refused or turned away before; what earlier runs have placed or left in doubt is not sent again. Within a run, an order
+    /// without a clear answer is looked for, and sent once more if two lists do not show it.
     pub(super) file: PathBuf,
     /// Place the orders with this service, for real. If absent, STEADFAST_BASE_URL names it; without either, the orders go
     /// to a sandbox of this command's own, and nothing real is placed.

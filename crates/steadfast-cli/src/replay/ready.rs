@@ -20,7 +20,7 @@ use super::{
     preview::Preview,
     refusal,
     result::Results,
-    row::Rows,
+    row::{Rows, refuse_unended},
     run::Again,
     service::Service,
     target::{self, Target},
@@ -57,6 +57,8 @@ pub(super) async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
     let file = read(args.file.clone()).await?;
     let open = || Rows::new(file.clone()).map_err(|error| Failed::usage(format_args!("{name}: {error}")));
     let preview = Preview::of(open()?);
+    refuse_unended(&file)
+        .map_err(|error| Failed::usage(format_args!("{name}: {error}; nothing was sent")))?;
     if args.check {
         print_note("CHECK: nothing is placed");
         look(args, open()?, "none", &mut Results::new(io::sink(), false).map_err(Failed::error)?, &[])?;

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use csv::{ByteRecord, ReaderBuilder, Trim};
 use steadfast_spec::OrderRequest;
 
-pub(crate) use self::error::{BadRow, HeaderError, RowError, RowErrorReason};
-use self::lines::Lines;
+pub(crate) use self::error::{BadRow, HeaderError, RowError, RowErrorReason, UnendedRow};
+use self::lines::{Lines, line_breaks};
 
 /// The columns of an order file, each once, in any order.
 pub(crate) const COLUMNS: [&str; 8] =
@@ -132,6 +132,14 @@ impl Rows {
 
     fn error(&self, line: u64, name: usize, reason: RowErrorReason) -> RowError {
         RowError { line, column: Some(self.places[name] + 1), reason }
+    }
+}
+
+/// Refuses a file that does not end with a line break, blank or not.
+pub(crate) fn refuse_unended(file: &[u8]) -> Result<(), UnendedRow> {
+    match file.last() {
+        None | Some(b'\n' | b'\r') => Ok(()),
+        Some(_) => Err(UnendedRow { line: 1 + line_breaks(file) }),
     }
 }
 

@@ -86,6 +86,39 @@ async fn c08_a_hyphen_is_standard_input() {
     }
 }
 
+/// The order of a file that ended within `25` was placed for 2.
+#[tokio::test]
+async fn a_file_that_may_be_cut_within_its_last_number_is_refused_before_anything_is_sent() {
+    let gateway = OwnGateway::serve(|number| placed(&format!("26{number}"), "Order placed")).await;
+    let whole = "symId,side,type,product,validity,limitPrice,trigPrice,qty\n\
+        EQT_INFY_EQ_NSE,buy,market,intraday,day,,,7\nEQT_TCS_EQ_NSE,buy,market,intraday,day,,,25\n";
+    let cut = whole.strip_suffix("5\n").unwrap();
+    let named = "line 3 has no line end, so that the file may be cut within it; if it is whole, end it with a line break; \
+        nothing was sent";
+    let file = file(cut);
+    let journal = file.beside("j");
+    for (args, text, code, placed) in [
+        (&["replay", file.path(), "--yes"][..], "", 2, 0),
+        (&["replay", file.path(), "--check"], "", 2, 0),
+        (&["replay", file.path(), "--sandbox"], "", 2, 0),
+        (&["replay", "-", "--yes", "--journal", &journal], cut, 2, 0),
+        (&["replay", "-", "--yes", "--journal", &journal], whole, 0, 2),
+    ] {
+        let mut command = gateway.command(args);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(text.as_bytes()).await.unwrap();
+        drop(stdin);
+        let output = child.wait_with_output().await.unwrap();
+        let (stdout, stderr) = said(&output);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {stderr}");
+        assert_eq!(stderr.contains(named), code == 2, "{args:?}: {stderr}");
+        assert_eq!(stdout.matches(",placed,").count(), placed, "{args:?}: {stdout}{stderr}");
+        assert_eq!(gateway.orders().len(), placed, "{args:?}");
+    }
+}
+
 #[tokio::test]
 async fn c08_another_separator_than_a_comma_is_named() {
     for (separator, named) in [(";", "';'"), ("\t", "'\\t'"), ("|", "'|'")] {

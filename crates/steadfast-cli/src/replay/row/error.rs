@@ -57,6 +57,12 @@ pub(crate) enum HeaderError {
     Unreadable(String),
 }
 
+/// A last row without a line end: the file may be cut within it, and the beginning of a number is a number too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UnendedRow {
+    pub(crate) line: u64,
+}
+
 impl fmt::Display for RowError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}", self.line)?;
@@ -118,3 +124,15 @@ impl fmt::Display for HeaderError {
 }
 
 impl Error for HeaderError {}
+
+impl fmt::Display for UnendedRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { line } = self;
+        write!(
+            f,
+            "line {line} has no line end, so that the file may be cut within it; if it is whole, end it with a line break"
+        )
+    }
+}
+
+impl Error for UnendedRow {}

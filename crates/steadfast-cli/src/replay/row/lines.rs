@@ -32,7 +32,7 @@ impl Lines {
 }
 
 /// Counts line breaks. A single CR is one, because the CSV reader ends rows there, and a row's line names its order.
-fn line_breaks(bytes: &[u8]) -> u64 {
+pub(super) fn line_breaks(bytes: &[u8]) -> u64 {
     let is_break = |(at, byte): (usize, &u8)| match byte {
         b'\n' => true,
         b'\r' => bytes.get(at + 1) != Some(&b'\n'),
