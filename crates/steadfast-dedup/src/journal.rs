@@ -105,6 +105,12 @@ pub trait Journal: Send + Sync + fmt::Debug {
         false
     }
 
+    /// Returns how often the kill switch was turned that all processes share: an odd number while it halts. Asked where
+    /// [`owned`](Self::owned) is, if that may fail.
+    fn halt_turns(&self) -> u64 {
+        0
+    }
+
     /// Returns why no order can be written down now, as far as known; `None` if nothing speaks against it.
     fn failure(&self) -> Option<JournalError> {
         None

@@ -12,21 +12,30 @@ use crate::{
 ///
 /// A counter that grows with every turn of the switch and is even while they may leave. A request belongs to the epoch
 /// in which it was made and leaves in no other: an order that waited in a queue during a halt does not leave after a
-/// resume.
+/// resume. Where processes share the orders, their common switch counts as well.
 #[derive(Debug, Default)]
 pub(crate) struct Halt {
     turns: AtomicU64,
-    /// The journal, where processes share it: orders may leave only from its owner.
+    /// The journal, where processes share it: orders may leave only from its owner, and it tells of the common switch.
     shared: Option<Arc<dyn Journal>>,
 }
 
 /// A time between two halts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct HaltEpoch(u64);
+pub(crate) struct HaltEpoch {
+    /// The turns of the tracker's own switch.
+    own: u64,
+    /// The turns of the switch that processes share.
+    common: u64,
+}
 
 impl HaltEpoch {
     /// Of calls that are made during a halt. It is odd, so that nothing leaves in it.
-    pub(crate) const HALTED: Self = Self(u64::MAX);
+    pub(crate) const HALTED: Self = Self { own: u64::MAX, common: 0 };
+
+    fn is_halted(self) -> bool {
+        !self.own.is_multiple_of(2) || !self.common.is_multiple_of(2)
+    }
 }
 
 impl Halt {
@@ -61,8 +70,15 @@ impl Halt {
 
     /// Returns the epoch that a request made now belongs to; `None` while everything is halted.
     pub(crate) fn epoch(&self) -> Option<HaltEpoch> {
-        let turns = self.turns.load(Ordering::SeqCst);
-        turns.is_multiple_of(2).then_some(HaltEpoch(turns))
+        let own = self.turns.load(Ordering::SeqCst);
+        let common = self.shared.as_ref().map_or(0, |journal| journal.halt_turns());
+        let epoch = HaltEpoch { own, common };
+        (!epoch.is_halted()).then_some(epoch)
+    }
+
+    /// True if its own switch halts, whatever the common one does.
+    pub(crate) fn halts_itself(&self) -> bool {
+        !self.turns.load(Ordering::SeqCst).is_multiple_of(2)
     }
 
     /// True if no halt keeps requests of this epoch.

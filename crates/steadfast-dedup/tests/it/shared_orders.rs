@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -32,11 +32,20 @@ const fn s(secs: u64) -> Duration {
 
 /// A journal that becomes another process's.
 #[derive(Clone, Debug, Default)]
-struct Lent(Arc<AtomicBool>);
+struct Lent {
+    is_lost: Arc<AtomicBool>,
+    /// The turns of the kill switch that all processes share.
+    turns: Arc<AtomicU64>,
+}
 
 impl Lent {
     fn lose(&self) {
-        self.0.store(true, Ordering::SeqCst);
+        self.is_lost.store(true, Ordering::SeqCst);
+    }
+
+    /// Some process turns the kill switch.
+    fn turn(&self) {
+        self.turns.fetch_add(1, Ordering::SeqCst);
     }
 
     /// A process over a gateway, whose orders it is.
@@ -66,7 +75,15 @@ impl Journal for Lent {
     }
 
     fn owned(&self) -> Result<(), NotOwner> {
-        if self.0.load(Ordering::SeqCst) { Err(NotOwner::new(Some("other".into()), s(8))) } else { Ok(()) }
+        if self.is_lost.load(Ordering::SeqCst) {
+            Err(NotOwner::new(Some("other".into()), s(8)))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn halt_turns(&self) -> u64 {
+        self.turns.load(Ordering::SeqCst)
     }
 
     fn can_be_lost(&self) -> bool {
@@ -107,6 +124,38 @@ async fn an_order_that_waits_in_a_queue_does_not_leave_after_the_loss() {
     assert_eq!((gateway.posts(), rig.tracker.in_doubt()), (0, 0));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_halt_of_another_process_holds_here_and_is_no_halt_of_this_one() {
+    let (journal, gateway) = (Lent::default(), Gateway::default());
+    let rig = journal.rig(&gateway);
+    journal.turn();
+    assert!(rig.tracker.is_halted() && !rig.tracker.halts_itself());
+    let halted = || Told::NotSent("orders are halted".into());
+    assert_eq!(rig.place("a", ORDER).await, halted());
+    rig.tracker.resume();
+    assert_eq!(rig.place("a", ORDER).await, halted(), "that is another switch");
+    rig.tracker.halt();
+    journal.turn();
+    assert_eq!(rig.place("a", ORDER).await, halted(), "its own switch halts");
+    rig.tracker.resume();
+    assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
+    assert_eq!(gateway.posts(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_that_waits_in_a_queue_does_not_leave_after_a_halt_of_another_process() {
+    for turns in [1, 2] {
+        let (journal, gateway) = (Lent::default(), Gateway::default());
+        let rig = journal.rig(&gateway);
+        rig.between.queue(s(5), Duration::ZERO);
+        let a = rig.start("a", ORDER);
+        sleep(s(1)).await;
+        (0..turns).for_each(|_| journal.turn());
+        assert_eq!(a.await.unwrap(), Told::NotSent("orders are halted".into()));
+        assert_eq!((gateway.posts(), rig.tracker.in_doubt()), (0, 0), "{turns} turns");
+    }
+}
+
 /// A request that a layer above has marked with this endpoint.
 fn routed(method: Method, endpoint: Endpoint, form: &'static str) -> Request<Full<Bytes>> {
     let mut request = Request::new(Full::from(form));
@@ -118,9 +167,9 @@ fn routed(method: Method, endpoint: Endpoint, form: &'static str) -> Request<Ful
 
 #[tokio::test(start_paused = true)]
 async fn what_is_about_to_leave_asks_where_its_body_is_polled() {
-    for (endpoint, leaves) in
-        [(Endpoint::PlaceOrder, false), (Endpoint::ModifyOrder, false), (Endpoint::CancelOrder, true)]
-    {
+    let all = [(Endpoint::PlaceOrder, false), (Endpoint::ModifyOrder, false), (Endpoint::CancelOrder, true)];
+    // The orders are lost, or another process halts.
+    for ((endpoint, leaves), is_halt) in all.into_iter().flat_map(|it| [(it, false), (it, true)]) {
         let journal = Lent::default();
         let tracker = OrderTracker::journaled(at_noon(steadfast_dedup::Settings::default()), journal.clone());
         let (held, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
@@ -143,16 +192,22 @@ async fn what_is_about_to_leave_asks_where_its_body_is_polled() {
         let service = tower::util::BoxCloneService::new(service.map_future(Box::pin));
         let call = tokio::spawn(service.oneshot(routed(Method::POST, endpoint, ORDER)));
         held.notified().await;
-        journal.lose();
+        if is_halt {
+            journal.turn();
+        } else {
+            journal.lose();
+        }
         go.notify_one();
         match call.await.unwrap() {
             Ok(_) => assert!(leaves, "{endpoint:?}"),
             Err(error) => {
                 assert!(!leaves, "{endpoint:?}");
-                assert!(
-                    matches!(find_cause(&*error), Some(OrderWithheld::NotOwner(_))),
-                    "{endpoint:?}: {error:?}"
-                );
+                let is_right = match find_cause(&*error) {
+                    Some(OrderWithheld::NotOwner(_)) => !is_halt,
+                    Some(OrderWithheld::Halted) => is_halt,
+                    _ => false,
+                };
+                assert!(is_right, "{endpoint:?}: {error:?}");
                 assert!(Failure::find(&*error).is_some_and(Failure::is_refusal), "nobody repeats it");
             }
         }

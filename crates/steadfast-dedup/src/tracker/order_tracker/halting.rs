@@ -44,16 +44,23 @@ impl OrderTracker {
         tracing::warn!("orders halted");
     }
 
-    /// Lets orders leave again that are asked for from now on.
+    /// Lets orders leave again that are asked for from now on. A halt of all processes that share the orders stands.
     pub fn resume(&self) {
         self.shared.halt.resume();
         tracing::warn!("orders resumed");
     }
 
-    /// True between [`halt`](Self::halt) and [`resume`](Self::resume).
+    /// True between [`halt`](Self::halt) and [`resume`](Self::resume), and while a
+    /// [journal](crate::journal::Journal::halt_turns) that processes share says so.
     #[must_use]
     pub fn is_halted(&self) -> bool {
         self.shared.halt.epoch().is_none()
+    }
+
+    /// True between [`halt`](Self::halt) and [`resume`](Self::resume) of this tracker, whatever other processes do.
+    #[must_use]
+    pub fn halts_itself(&self) -> bool {
+        self.shared.halt.halts_itself()
     }
 
     /// Returns why every order is withheld now, whatever it is; `None` as long as nothing is known to withhold all of them.
