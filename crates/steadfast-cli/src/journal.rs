@@ -21,11 +21,19 @@ use crate::{events::Kept, exit::Failed};
 /// What the account of a rehearsal begins with, before the address of its sandbox. No address of a service does.
 pub(crate) const REHEARSAL: &str = "rehearsal ";
 
+/// The ending of the note beside a journal of `replay`; it names the orders' file.
+pub(crate) const FILE: &str = ".file";
+
 /// Appends `ending` to the name of `file`.
 pub(crate) fn beside(file: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(file);
     name.push(ending);
     name.into()
+}
+
+/// Returns the folder of a file.
+pub(crate) fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Returns the entries of a journal, without the orders that were refused for good; none if there is no journal.

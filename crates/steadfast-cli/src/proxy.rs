@@ -7,6 +7,7 @@ mod lock;
 #[cfg(target_os = "linux")]
 mod machine;
 mod news;
+mod other_journals;
 #[cfg(feature = "redis")]
 mod owner;
 mod programs;

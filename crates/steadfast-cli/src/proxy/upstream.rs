@@ -8,22 +8,22 @@ use std::{
 use secrecy::{ExposeSecret, SecretString};
 #[cfg(feature = "redis")]
 use steadfast::redis::Standby;
-use steadfast::{BaseUrl, Client};
+use steadfast::{BaseUrl, Client, dedup::Settings};
 use steadfast_call::file::open_own;
 use steadfast_sandbox::Sandbox;
 use tokio::net::TcpListener;
 
 #[cfg(feature = "redis")]
 use super::owner::Shares;
-use super::{lock::Lock, random_token};
+use super::{lock::Lock, other_journals, random_token};
 #[cfg(feature = "redis")]
 use crate::redis::{At, Store};
 use crate::{
     account::{Account, Whose},
     arena::Arena,
     client,
-    exit::Failed,
-    journal::{beside, user},
+    exit::{Failed, print_note},
+    journal::{beside, folder_of, user},
     limits::Limits,
     reach::reach,
     readable::hide_tokens_of,
@@ -118,7 +118,14 @@ impl Upstream {
         let access = account.access().await?;
         let journal = match journal {
             Some(journal) => journal,
-            None => beside(&account.path()?, ".proxy.journal"),
+            None => {
+                let journal = beside(&account.path()?, ".proxy.journal");
+                let state = account.folder()?;
+                let folders = [folder_of(&journal), &state];
+                let today = Settings::default().today();
+                other_journals::warnings(&journal, &account.base, folders, today).iter().for_each(print_note);
+                journal
+            }
         };
         user::claim(&journal, &account.identity())?;
         let token_file = token_file.unwrap_or_else(|| beside(&journal, ".token"));

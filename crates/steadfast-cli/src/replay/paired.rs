@@ -20,11 +20,8 @@ use steadfast_call::file::replace_own;
 use super::{known, newest::to_go_on_with, out::is_same, place, row::Rows};
 use crate::{
     exit::Failed,
-    journal::{beside, with_advice, without_refused},
+    journal::{FILE, beside, with_advice, without_refused},
 };
-
-/// The ending of the note beside a journal; it names the orders' file.
-pub(super) const FILE: &str = ".file";
 
 /// The ending of the note beside an orders' file; it names journals of the file that stand elsewhere.
 pub(super) const JOURNALS: &str = ".journals";

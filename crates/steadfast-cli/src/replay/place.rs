@@ -5,7 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{exit::Failed, journal::beside};
+use crate::{
+    exit::Failed,
+    journal::{beside, folder_of},
+};
 
 /// The ending of a journal's name, if no other journal is named.
 pub(super) const JOURNAL: &str = ".journal";
@@ -61,8 +64,4 @@ fn journals_of_other_names(file: &Path) -> Vec<PathBuf> {
         let _ = file;
         Vec::new()
     }
-}
-
-pub(super) fn folder_of(file: &Path) -> &Path {
-    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

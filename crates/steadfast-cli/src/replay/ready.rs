@@ -29,7 +29,7 @@ use crate::{
     dead_token::refuse_dead_token,
     events::{Kept, Seen},
     exit::{Failed, print_note},
-    journal::{beside, refuse_without_lock, user::USER},
+    journal::{FILE, beside, refuse_without_lock, user::USER},
     secret::variable_of,
     stdout,
 };
@@ -227,7 +227,7 @@ fn own_files(args: &Args, journal: Option<&Path>) -> Vec<PathBuf> {
     for kept in args.store.as_deref().into_iter().chain(journal) {
         own.push(kept.to_owned());
         own.extend(ENDINGS.map(|ending| beside(kept, ending)));
-        own.push(beside(kept, paired::FILE));
+        own.push(beside(kept, FILE));
     }
     own
 }

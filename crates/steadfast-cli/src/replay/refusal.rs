@@ -10,12 +10,11 @@ use steadfast::dedup::{
 use super::{
     known::{by_line, row_of, tells_of},
     newest::to_go_on_with,
-    place::folder_of,
     row::Rows,
 };
 use crate::{
     exit::Failed,
-    journal::{read, with_advice, without_refused},
+    journal::{folder_of, read, with_advice, without_refused},
 };
 
 /// How many orders a journal remembers by name. With more, the oldest would be placed a second time.

@@ -23,6 +23,8 @@ mod login;
 #[cfg(all(unix, feature = "redis"))]
 mod many_sidecars;
 #[cfg(unix)]
+mod new_journal;
+#[cfg(unix)]
 mod not_ready;
 #[cfg(target_os = "linux")]
 mod one_sidecar;

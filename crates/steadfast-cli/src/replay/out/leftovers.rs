@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::holds_results_only;
-use crate::replay::place::folder_of;
+use crate::journal::folder_of;
 
 /// The ending of a file of results that is not whole; the number of its process stands before it.
 pub(super) const PART: &str = ".part";
