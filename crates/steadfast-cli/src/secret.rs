@@ -30,8 +30,7 @@ pub(crate) async fn find(name: &str) -> Result<Option<SecretString>, Failed> {
     let secret = match form {
         Form::Value(value) => value,
         Form::File(path) => {
-            let text = fs::read_to_string(&path)
-                .map_err(|error| Failed::usage(format_args!("{by}: {}: {error}", path.display())))?;
+            let text = fs::read_to_string(&path).map_err(|error| unreadable(&by, &path, &error))?;
             line_of(&text, &by)?
         }
         Form::Command(command) => printed_by(&command, &by).await?,
@@ -72,6 +71,17 @@ impl Form {
             _ => Self::Value(text.into()),
         }
     }
+}
+
+/// Reports a file that cannot be read. Its name is not shown if there is no such file: it may be the secret, given in place of a
+/// file's name.
+fn unreadable(by: &str, path: &Path, error: &std::io::Error) -> Failed {
+    if fs::symlink_metadata(path).is_ok() {
+        return Failed::usage(format_args!("{by}: {}: {error}", path.display()));
+    }
+    Failed::usage(format_args!(
+        "{by} names no file that can be read; it takes the name of a file that holds the secret, and not the secret"
+    ))
 }
 
 fn given(name: &str) -> Result<Option<Given>, Failed> {

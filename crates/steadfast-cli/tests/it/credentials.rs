@@ -48,6 +48,30 @@ async fn c05_what_login_keeps_serves_replay_orders_and_auth_token() {
     assert_eq!(user.logins().await, logins, "a token was there");
 }
 
+/// The token itself, given where a file's name belongs, was printed.
+#[tokio::test]
+async fn a_file_of_a_secret_that_is_not_there_is_named_by_its_variable_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(at("config.toml"), "api-key-file = \"canary-of-the-file\"\n").unwrap();
+    std::fs::write(at("empty"), "").unwrap();
+    let long = "canary".repeat(100);
+    for (variable, value, named) in [
+        ("STEADFAST_API_KEY_FILE", "canary", "STEADFAST_API_KEY_FILE names no file"),
+        ("STEADFAST_API_KEY_FILE", "/canary+with/a=slash", "STEADFAST_API_KEY_FILE names no file"),
+        ("STEADFAST_API_KEY_FILE", &*long, "STEADFAST_API_KEY_FILE names no file"),
+        ("STEADFAST_CONFIG", &*at("config.toml"), "config.toml:1: api-key-file names no file"),
+        // A name that is shown is that of a file that is there.
+        ("STEADFAST_API_KEY_FILE", folder.path().to_str().unwrap(), folder.path().to_str().unwrap()),
+    ] {
+        let mut command = steadfast(&["auth", "status", "--base-url", "http://127.0.0.1:9/v2"]);
+        let output = command.env(variable, value).env("HOME", folder.path()).output().await.unwrap();
+        assert_eq!(code(&output), 2, "{}", stderr(&output));
+        assert!(stderr(&output).contains(named), "{}", stderr(&output));
+        assert!(!stderr(&output).contains("canary") && stdout(&output).is_empty(), "{}", stderr(&output));
+    }
+}
+
 #[tokio::test]
 async fn c05_secrets_come_from_files_and_commands_for_replay_as_for_login() {
     let (user, file) = (User::new().await, orders(1));
