@@ -11,27 +11,42 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body, Frame, SizeHint};
 use parking_lot::Mutex;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use steadfast::auth::{Found, SecretFinder, Token};
 
 use crate::current::Current;
 
 /// The texts that no answer may show, replaced by as many asterisks as their spelling has bytes, so that lengths stay right.
 #[derive(Default)]
-pub(crate) struct Mask(SecretFinder);
+pub(crate) struct Mask {
+    texts: SecretFinder,
+    /// For the names of headers, whose letters are small.
+    small: SecretFinder,
+}
 
 impl Mask {
     pub(crate) fn of(secrets: &[SecretString]) -> Self {
-        Self(SecretFinder::new(secrets))
+        let small = |secret: &SecretString| secret.expose_secret().to_ascii_lowercase().into();
+        let small: Vec<SecretString> = secrets.iter().map(small).collect();
+        Self { texts: SecretFinder::new(secrets), small: SecretFinder::new(&small) }
     }
 
-    /// Hides secrets in the values of headers.
+    /// Hides secrets in the values of headers, and takes out the headers whose names hold one.
     pub(crate) fn hide_in(&self, headers: &mut HeaderMap) {
+        let holds_one = |name: &&HeaderName| {
+            let holds =
+                |finder: &SecretFinder| !finder.find(name.as_str().as_bytes(), false).secrets.is_empty();
+            holds(&self.small) || holds(&self.texts)
+        };
+        let named: Vec<HeaderName> = headers.keys().filter(holds_one).cloned().collect();
+        for name in named {
+            headers.remove(name);
+        }
         for value in headers.values_mut() {
-            let shown = self.0.find(value.as_bytes(), false).secrets;
+            let shown = self.texts.find(value.as_bytes(), false).secrets;
             if !shown.is_empty() {
                 let mut text = value.as_bytes().to_vec();
                 shown.into_iter().for_each(|place| text[place].fill(b'*'));
@@ -104,7 +119,7 @@ impl<B> Masked<B> {
     /// Takes a part of the body in, and returns what may go out.
     fn pass(&mut self, data: Bytes) -> Bytes {
         if self.held.is_empty() {
-            let found = self.mask.0.find(&data, true);
+            let found = self.mask.texts.find(&data, true);
             if found.secrets.is_empty() && found.open == data.len() {
                 return data;
             }
@@ -115,7 +130,7 @@ impl<B> Masked<B> {
 
     /// Returns what of the held part may go out: all of it if the body does not go on.
     fn let_out(&mut self, goes_on: bool) -> Bytes {
-        let Found { secrets, open, .. } = self.mask.0.find(&self.held, goes_on);
+        let Found { secrets, open, .. } = self.mask.texts.find(&self.held, goes_on);
         let mut out = self.held.split_to(open);
         let mut end = 0;
         for place in iter::once(0..self.hidden).chain(secrets) {
@@ -243,5 +258,16 @@ mod tests {
         mask().hide_in(&mut headers);
         assert_eq!(headers["x-echo"], "Bearer ******:*********");
         assert_eq!(headers["x-other"], "abcab");
+    }
+
+    #[test]
+    fn a_header_named_by_a_secret_is_taken_out() {
+        let mask = Mask::of(&["Token-42".into(), "to/ken==".into()]);
+        let mut headers = HeaderMap::new();
+        for name in ["Token-42", "x-token-42-y", "TO%2Fken%3D%3D", "546f6b656e2d3432", "x-token-4"] {
+            headers.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_static("a"));
+        }
+        mask.hide_in(&mut headers);
+        assert_eq!(headers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["x-token-4"]);
     }
 }

@@ -10,9 +10,9 @@ use tokio::{
 use crate::world::{Line, READER, TOKEN};
 
 const KEY: &str = "key4711abc";
-const SECRET: &str = "secret/token-0815=";
+const SECRET: &str = "Secret/token-0815=";
 /// The same in other spellings; the last one is cut by a frame's end.
-const SPELLED: &str = r"%6bey4711abc secret\/token-0815\u003d secret%2ftoken-0815%3d secret%252Ftoken%2D0815\\u003D s&#101;cret/token-0815&#x3d;";
+const SPELLED: &str = r"%6bey4711abc Secret\/token-0815\u003d Secret%2ftoken-0815%3d Secret%252Ftoken%2D0815\\u003D S&#101;cret/token-0815&#x3d;";
 
 /// Quotes each request's credentials, with the length of the body told or in chunks.
 async fn service(has_length: bool) -> std::net::SocketAddr {
@@ -46,8 +46,9 @@ async fn quote(mut stream: TcpStream, has_length: bool) {
     } else {
         "Transfer-Encoding: chunked".to_owned()
     };
+    let named = SECRET.replace('/', "%2F").replace('=', "%3D");
     let head = format!(
-        "HTTP/1.1 200 OK for {given}\r\nContent-Type: application/json\r\nX-Echo: {given}\r\nX-Spelled: {SPELLED}\r\n{framing}\r\nConnection: close\r\n\r\n"
+        "HTTP/1.1 200 OK for {given}\r\nContent-Type: application/json\r\nX-Echo: {given}\r\nX-Spelled: {SPELLED}\r\nX-{KEY}: 1\r\nX-{named}: 1\r\n{framing}\r\nConnection: close\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     for part in parts {
@@ -96,7 +97,8 @@ async fn no_caller_gets_the_accounts_credentials() {
         let mut answer = String::new();
         line.0.read_to_string(&mut answer).await.unwrap();
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{}", &answer[..300]);
-        assert!(!answer.contains(KEY) && !answer.contains(SECRET) && !answer.contains("secret/"));
+        assert!(!answer.contains(KEY) && !answer.contains(SECRET) && !answer.contains("Secret/"));
+        assert!(!answer.contains("secret%2ftoken"), "a name of a header holds the token");
         let hidden = format!("{}:{}", "*".repeat(KEY.len()), "*".repeat(SECRET.len()));
         assert!(answer.contains(&format!("x-echo: Bearer {hidden}\r\n")));
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
