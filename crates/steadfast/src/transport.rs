@@ -210,7 +210,6 @@ impl Transport {
             .pool_timer(TokioTimer::new())
             .timer(TokioTimer::new())
             .pool_idle_timeout(self.idle_timeout)
-            .http1_max_headers(100)
             .http1_max_buf_size(128 * 1024)
             .build(connector);
         Ok(HyperTransport::new(client))

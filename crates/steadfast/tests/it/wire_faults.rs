@@ -131,7 +131,6 @@ async fn place_over(over: Over, sandbox: &Sandbox, dial: Dial) -> Result<Told, B
     let client = Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
         .timer(TokioTimer::new())
-        .http1_max_headers(100)
         .http1_max_buf_size(128 * 1024)
         .build(connector.clone());
     let service = match over {

@@ -59,8 +59,8 @@ where
             is_aborted: AtomicBool::new(false),
             end: Mutex::new(End::Ahead(None)),
         });
-        let (sender, connection) =
-            http1::Builder::new().max_headers(100).max_buf_size(128 * 1024).handshake(line).await?;
+        // At most 100 headers. That is hyper's own bound, and if it were set, hyper would fill its room for them at each answer.
+        let (sender, connection) = http1::Builder::new().max_buf_size(128 * 1024).handshake(line).await?;
         tokio::spawn(drive(connection, Ending(link.clone()), slot));
         let mut connection = Self { sender, link };
         // Only then has hyper read what the service may have said unasked.
