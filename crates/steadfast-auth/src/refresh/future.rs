@@ -40,6 +40,15 @@ pin_project! {
 pin_project! {
     #[project = StateProj]
     enum State<F> {
+        Preparing { #[pin] step: Step },
+        Calling { #[pin] future: F },
+    }
+}
+
+pin_project! {
+    /// What comes before a send. The future of the send is larger than any of these, and each change would move it.
+    #[project = StepProj]
+    enum Step {
         // The source has not been asked for a token yet.
         Admitting,
         // A login is under way. The request has not been sent, or has been refused.
@@ -48,8 +57,7 @@ pin_project! {
         Resting { ended: oneshot::Receiver<Ended>, #[pin] until: Sleep },
         // The token may not be known everywhere yet.
         Pausing { #[pin] pause: Sleep },
-        Readying,
-        Calling { #[pin] future: F },
+        Ready,
     }
 }
 
@@ -101,7 +109,7 @@ where
         Asked { needs_token, tries_held, replays }: Asked,
         limit: Option<Instant>,
     ) -> Self {
-        let state = if needs_token { State::Admitting } else { State::Readying };
+        let step = if needs_token { Step::Admitting } else { Step::Ready };
         let call = Call {
             inner,
             source,
@@ -115,7 +123,7 @@ where
             resent: 0,
             overtaken: 0,
         };
-        Self { state, call }
+        Self { state: State::Preparing { step }, call }
     }
 }
 
@@ -131,49 +139,14 @@ where
         let mut this = self.project();
         let call = this.call;
         loop {
-            let next = match this.state.as_mut().project() {
-                StateProj::Admitting => match call.source.admit() {
-                    // The login that it would wait for goes on.
-                    _ if call.may_try_held() => State::Readying,
-                    admitted => match call.admitted(admitted) {
-                        Ok(next) => next,
-                        Err(output) => return Poll::Ready(output),
-                    },
-                },
-                StateProj::Waiting { ended, limit } => {
-                    // Poll the login first: a token that is there in time is used.
-                    match Pin::new(ended).poll(cx) {
-                        Poll::Ready(ended) => match call.after_wait(ended) {
-                            Ok(next) => next,
-                            Err(output) => return Poll::Ready(output),
-                        },
-                        Poll::Pending => {
-                            let Some(limit) = limit.as_pin_mut() else { return Poll::Pending };
-                            ready!(limit.poll(cx));
-                            return Poll::Ready(call.too_late());
-                        }
-                    }
-                }
-                // ## Resting => (Admitting | Readying | Waiting | answered)
-                StateProj::Resting { ended, until } => match Pin::new(ended).poll(cx) {
-                    Poll::Ready(ended) => match call.after_wait(ended) {
-                        Ok(next) => next,
-                        Err(output) => return Poll::Ready(output),
-                    },
-                    Poll::Pending => {
-                        ready!(until.poll(cx));
-                        State::Admitting
-                    }
-                },
-                // ## Pausing => Readying
-                StateProj::Pausing { pause } => {
-                    ready!(pause.poll(cx));
-                    call.send_again()
-                }
-                // ## Readying => Calling
+            match this.state.as_mut().project() {
+                // ## Preparing => Calling
                 //
                 // The clone that was polled ready is the one that is called.
-                StateProj::Readying => {
+                StateProj::Preparing { step } => {
+                    if let Err(output) = ready!(call.poll_prepared(step, cx)) {
+                        return Poll::Ready(output);
+                    }
                     ready!(call.inner.poll_ready(cx)).map_err(Into::into)?;
                     let Held::Whole(request) = mem::replace(&mut call.request, Held::Nothing) else {
                         return Poll::Ready(Err("polled after completion".into()));
@@ -184,7 +157,6 @@ where
                             Held::Spare(Second { head: Spare::of(&request), body: request.body().clone() });
                     }
                     this.state.set(State::Calling { future: call.inner.call(request) });
-                    continue;
                 }
                 StateProj::Calling { future } => {
                     let result = ready!(future.poll(cx)).map_err(Into::into);
@@ -194,12 +166,11 @@ where
                         return Poll::Ready(result);
                     }
                     match call.answered(result) {
-                        Ok(next) => next,
+                        Ok(step) => this.state.set(State::Preparing { step }),
                         Err(output) => return Poll::Ready(output),
                     }
                 }
-            };
-            this.state.set(next);
+            }
         }
     }
 }
@@ -207,8 +178,49 @@ where
 type Output<ResBody> = Result<Response<ResBody>, BoxError>;
 
 impl<S, B, ResBody> Call<S, B, ResBody> {
-    fn wait_for<F>(&self, ended: oneshot::Receiver<Ended>) -> State<F> {
-        State::Waiting { ended, limit: self.limit.map(sleep_until) }
+    /// Waits until there is a token to send with, or an answer instead.
+    fn poll_prepared(
+        &mut self,
+        mut step: Pin<&mut Step>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Output<ResBody>>> {
+        loop {
+            let next = match step.as_mut().project() {
+                StepProj::Admitting => match self.source.admit() {
+                    // The login that it would wait for goes on.
+                    _ if self.may_try_held() => Step::Ready,
+                    admitted => self.admitted(admitted)?,
+                },
+                // Poll the login first: a token that is there in time is used.
+                StepProj::Waiting { ended, limit } => match Pin::new(ended).poll(cx) {
+                    Poll::Ready(ended) => self.after_wait(ended)?,
+                    Poll::Pending => {
+                        let Some(limit) = limit.as_pin_mut() else { return Poll::Pending };
+                        ready!(limit.poll(cx));
+                        return Poll::Ready(Err(self.too_late()));
+                    }
+                },
+                // ## Resting => (Admitting | Ready | Waiting | answered)
+                StepProj::Resting { ended, until } => match Pin::new(ended).poll(cx) {
+                    Poll::Ready(ended) => self.after_wait(ended)?,
+                    Poll::Pending => {
+                        ready!(until.poll(cx));
+                        Step::Admitting
+                    }
+                },
+                // ## Pausing => Ready
+                StepProj::Pausing { pause } => {
+                    ready!(pause.poll(cx));
+                    self.send_again()
+                }
+                StepProj::Ready => return Poll::Ready(Ok(())),
+            };
+            step.set(next);
+        }
+    }
+
+    fn wait_for(&self, ended: oneshot::Receiver<Ended>) -> Step {
+        Step::Waiting { ended, limit: self.limit.map(sleep_until) }
     }
 
     /// True before the first send of a cancel, if there is a token that it can try.
@@ -216,16 +228,16 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
         self.tries_held && self.refused.is_none() && self.overtaken == 0 && self.source.has_unexpired()
     }
 
-    /// ## Admitting => (Readying | Waiting | Resting | refused)
-    fn admitted<F>(&mut self, admitted: Admitted) -> Result<State<F>, Output<ResBody>> {
+    /// ## Admitting => (Ready | Waiting | Resting | refused)
+    fn admitted(&mut self, admitted: Admitted) -> Result<Step, Output<ResBody>> {
         match (admitted, self.refused.as_deref()) {
-            (Admitted::Go, None) => Ok(State::Readying),
+            (Admitted::Go, None) => Ok(Step::Ready),
             // A 401 is repeated only with a token newer than the refused one.
             (Admitted::Go, Some((_, sent))) if self.source.is_newer_than(*sent) => Ok(self.send_again()),
             (Admitted::Go, Some(_)) => Err(self.surface(None)),
             (Admitted::Wait(ended), _) => Ok(self.wait_for(ended)),
             (Admitted::Rest { until, ended, .. }, _) if self.limit.is_none_or(|limit| until < limit) => {
-                Ok(State::Resting { ended, until: sleep_until(until) })
+                Ok(Step::Resting { ended, until: sleep_until(until) })
             }
             (Admitted::Rest { error, .. } | Admitted::Refused(error), None) => Err(Err(refusal(error))),
             (Admitted::Rest { error, .. } | Admitted::Refused(error), Some(_)) => {
@@ -234,11 +246,11 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
         }
     }
 
-    /// ## (Waiting | Resting) => (Admitting | Readying | Waiting | Resting | answered)
-    fn after_wait<F>(
+    /// ## (Waiting | Resting) => (Admitting | Ready | Waiting | Resting | answered)
+    fn after_wait(
         &mut self,
         ended: Result<Ended, oneshot::error::RecvError>,
-    ) -> Result<State<F>, Output<ResBody>> {
+    ) -> Result<Step, Output<ResBody>> {
         let ended = ended.unwrap_or_else(|_| Err(AuthError::new(AuthErrorKind::Unavailable)));
         if let Some((_, sent)) = self.refused.as_deref() {
             // A 401 is repeated only with a token newer than the refused one.
@@ -246,7 +258,7 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
                 return Ok(self.send_again());
             }
             if ended.is_err() && self.source.resumes() {
-                return Ok(State::Admitting);
+                return Ok(Step::Admitting);
             }
             return Err(self.surface(ended.err()));
         }
@@ -277,8 +289,8 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
         true
     }
 
-    /// ## Calling => (answered | Admitting | Waiting | Pausing | Readying)
-    fn answered<F>(&mut self, result: Output<ResBody>) -> Result<State<F>, Output<ResBody>> {
+    /// ## Calling => (answered | Admitting | Waiting | Pausing | Ready)
+    fn answered(&mut self, result: Output<ResBody>) -> Result<Step, Output<ResBody>> {
         let response = match result {
             Ok(response) => response,
             Err(error) => return self.failed(error),
@@ -296,9 +308,9 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
         match decision {
             Refused::Resend => Ok(self.send_again()),
             Refused::Join(ended) => Ok(self.wait_for(ended)),
-            Refused::Ask => Ok(State::Admitting),
+            Refused::Ask => Ok(Step::Admitting),
             Refused::ResendAt(at) if self.limit.is_none_or(|limit| at < limit) => {
-                Ok(State::Pausing { pause: sleep_until(at) })
+                Ok(Step::Pausing { pause: sleep_until(at) })
             }
             Refused::ResendAt(_) => Err(self.surface(Some(AuthError::new(AuthErrorKind::TooLate)))),
             Refused::Surface(error) => Err(self.surface(error)),
@@ -307,22 +319,22 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
 
     /// A token was withdrawn while the request waited for its permit. That is no failure: the request was not sent and
     /// its permit was given back, so it waits for the next token like any other.
-    fn failed<F>(&mut self, error: BoxError) -> Result<State<F>, Output<ResBody>> {
+    fn failed(&mut self, error: BoxError) -> Result<Step, Output<ResBody>> {
         if !is_no_token(&error) || self.overtaken == MOST_OVERTAKEN {
             return Err(Err(error));
         }
         self.overtaken += 1;
         if self.restore() {
-            return Ok(State::Admitting);
+            return Ok(Step::Admitting);
         }
         // A further send found no token. Return the answer to the previous send instead.
         if self.refused.is_some() { Err(self.surface(None)) } else { Err(Err(error)) }
     }
 
-    fn send_again<F>(&mut self) -> State<F> {
+    fn send_again(&mut self) -> Step {
         self.resent += 1;
         self.restore();
-        State::Readying
+        Step::Ready
     }
 
     /// Makes the request whole for a further send, if it is not. Returns false if no copy is left.
