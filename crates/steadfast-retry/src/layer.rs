@@ -72,9 +72,9 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         Place::Retry.pass(request.extensions_mut());
-        let spare = SpareRequest::of(&request);
-        let state = State::Sent { answer: self.inner.call(request) };
-        ResponseFuture { policy: self.policy.clone(), inner: self.inner.clone(), spare, state }
+        let (policy, inner, spare) = (self.policy.clone(), self.inner.clone(), SpareRequest::of(&request));
+        // Last, so that the large future further in is made in its place.
+        ResponseFuture { policy, inner, spare, state: State::Sent { answer: self.inner.call(request) } }
     }
 }
 
