@@ -11,6 +11,7 @@ use crate::{
     dashboard::{Access, DASHBOARD, DOOR, Page, cookie_name, protect, set_cookie},
     forward::Forward,
     front::{Framing, Front, Head, Refusal, Scope, Visitor, bearer},
+    halting::{halt, resume},
     ruling::Ruled,
     server::{Proxy, text},
     sharing, token_health, withheld,
@@ -134,7 +135,7 @@ fn path_of(target: &str) -> &str {
 
 /// Answers a call. A stream ends when `stop` changes.
 pub(crate) async fn answer(proxy: &Proxy, task: Task, stop: &watch::Receiver<()>) -> Response<AnswerBody> {
-    let Forward { dashboard, switch, .. } = &*proxy.forward;
+    let Forward { dashboard, .. } = &*proxy.forward;
     let mut answer = match task {
         Task::Live => text(StatusCode::OK, "ok\n"),
         Task::Started | Task::Ready(_) if !proxy.is_running() => {
@@ -147,16 +148,8 @@ pub(crate) async fn answer(proxy: &Proxy, task: Task, stop: &watch::Receiver<()>
             None => sharing::readiness(proxy.forward.sharing(), owner),
         },
         Task::Metrics => text(StatusCode::OK, figures(proxy)),
-        Task::Halt => {
-            switch.halt();
-            text(StatusCode::OK, "halted\n")
-        }
-        Task::Resume => match switch.resume() {
-            Ok(()) => text(StatusCode::OK, "trading\n"),
-            // Orders that waited when the proxy was told to end must not leave.
-            Err(why) if !switch.is_running() => text(StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
-            Err(why) => text(StatusCode::CONFLICT, format!("{why}\n")),
-        },
+        Task::Halt => halt(proxy).await,
+        Task::Resume => resume(proxy).await,
         Task::Reload => match proxy.reload.as_ref().map(|reload| reload()) {
             Some(Ok(told)) => text(StatusCode::OK, told + "\n"),
             Some(Err(told)) => text(StatusCode::CONFLICT, told + "\n"),

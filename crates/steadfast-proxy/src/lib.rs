@@ -86,6 +86,7 @@ mod dashboard;
 mod description;
 mod forward;
 pub mod front;
+mod halting;
 mod listener;
 mod login;
 mod mask;

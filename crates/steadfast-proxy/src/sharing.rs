@@ -68,6 +68,10 @@ pub trait SharedOrders: Send + Sync {
     /// Returns what is known now. It must not block.
     fn now(&self) -> Sharing;
 
+    /// Halts the orders of all sidecars that share them; if false, lets orders leave again. Resolves once that holds everywhere,
+    /// or to the reason for which it may not.
+    fn halt(&self, halts: bool) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
+
     /// Accepts by its mark, on a person's word, that the store may lack orders. Resolves to the reason for which that cannot be.
     fn accept(&self, mark: String) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 }

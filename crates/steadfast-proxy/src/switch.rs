@@ -54,10 +54,21 @@ impl Switch {
         self.client.get().halt();
     }
 
+    /// The halt of an operator holds in all sidecars that share the orders, and there it is resumed.
+    pub(crate) fn is_halted_everywhere(&self) {
+        let mut reasons = self.reasons.lock();
+        reasons.is_halted = false;
+        if self.is_running() && !reasons.is_read_only {
+            // The client says that orders are resumed.
+            tracing::warn!("orders of all sidecars are halted, so this one's own switch is turned back");
+            self.client.get().resume();
+        }
+    }
+
     /// Puts another client in the place of the one before. What halted that one halts it, too.
     pub(crate) fn replace(&self, client: Client) {
         let _reasons = self.reasons.lock();
-        if self.client.get().is_halted() {
+        if self.client.get().tracker().halts_itself() {
             client.halt();
         }
         self.client.set(client);
@@ -83,7 +94,7 @@ impl Switch {
         match (reasons.is_read_only, is_read_only) {
             (false, true) => {
                 let client = self.client.get();
-                reasons.is_halted = client.is_halted();
+                reasons.is_halted = client.tracker().halts_itself();
                 client.halt();
             }
             (true, false) if self.is_running() && !reasons.is_halted => self.client.get().resume(),

@@ -82,7 +82,7 @@ pub use self::{
 #[doc(hidden)]
 pub use self::{
     orders::{
-        ledger::{Fence, Lease, Ledger, Renewal, Taken, Told},
+        ledger::{Fence, HaltState, Lease, Ledger, Renewal, Taken, Told},
         scripts::OrdersScript,
     },
     script::{acquire_arguments, lend_arguments, read_arguments, settle_arguments},

@@ -2,6 +2,8 @@
 
 pub(crate) mod book;
 pub(crate) mod error;
+pub(crate) mod halt_call;
+mod hearing;
 mod keeper;
 pub(crate) mod ledger;
 #[cfg(test)]
@@ -121,6 +123,10 @@ impl Journal for Orders {
 
     fn can_be_lost(&self) -> bool {
         true
+    }
+
+    fn halt_turns(&self) -> u64 {
+        self.seat.turns()
     }
 
     fn salt(&self) -> [u8; 16] {

@@ -17,7 +17,7 @@ use crate::{
     health::Health,
     line::Lines,
     new_token::NewToken,
-    orders::{Orders, Policy, book::Book, error::OrdersError, standby::Standby},
+    orders::{Orders, Policy, book::Book, error::OrdersError, halt_call::HaltCall, standby::Standby},
     returns::Returns,
     rule::Rule,
     seal::Seal,
@@ -74,6 +74,8 @@ pub(crate) struct Inner {
     pub(crate) shares: Shares,
     pub(crate) lines: Lines,
     pub(crate) followed: Followed,
+    /// How often the kill switch of the orders was turned, as far as this process has heard.
+    turns: Arc<AtomicU64>,
 }
 
 impl Shared {
@@ -103,6 +105,7 @@ impl Shared {
                 shares: Shares::default(),
                 lines: Lines::default(),
                 followed: Followed::default(),
+                turns: Arc::default(),
             }),
         }
     }
@@ -184,7 +187,43 @@ impl Shared {
     }
 
     fn ask_for_orders(&self, process: &str, policy: Policy) -> Result<Standby, OrdersError> {
-        Standby::start(&self.inner.store, &self.inner.account, process, policy)
+        let turns = Arc::clone(&self.inner.turns);
+        Standby::start(&self.inner.store, &self.inner.account, process, policy, turns)
+    }
+
+    /// Stops the orders and the changes of all processes that share the account's orders, until
+    /// [`resume_orders`](Self::resume_orders). Cancels and reads go on. It outlives every process.
+    ///
+    /// When this returns, no order leaves any more, whichever process owns them: the owner has said that it has heard of it, or
+    /// its time is over. That takes less than a second where the owner answers, and 9 s where it does not. An order that was
+    /// asked for before and has not left does not leave later either, even after a resume.
+    ///
+    /// False if another process has resumed meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store cannot be reached for 10 s. It may have been told all the same.
+    ///
+    /// # Cancellation
+    ///
+    /// A dropped future may have told the store.
+    pub async fn halt_orders(&self) -> Result<bool, StoreError> {
+        HaltCall::new(&self.book(), &self.inner.turns).halt().await
+    }
+
+    /// Lets orders leave again that are asked for from now on. Returns once the owner has heard of it, or after 2 s.
+    ///
+    /// A client that halted [itself](steadfast_dedup::OrderTracker::halt) stays halted.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store cannot be reached for 10 s.
+    pub async fn resume_orders(&self) -> Result<(), StoreError> {
+        HaltCall::new(&self.book(), &self.inner.turns).resume().await
+    }
+
+    fn book(&self) -> Book {
+        Book::new(Arc::clone(&self.inner.store), self.inner.account.as_str())
     }
 
     /// Takes the orders' journal as it is, in spite of what it may lack: a person has compared the service's order list
@@ -194,7 +233,7 @@ impl Shared {
     ///
     /// [`StoreError`] if the store cannot be reached.
     pub async fn accept_orders(&self, mark: &str) -> Result<bool, StoreError> {
-        Book::new(Arc::clone(&self.inner.store), self.inner.account.as_str()).accept(mark).await
+        self.book().accept(mark).await
     }
 
     /// Returns the store of the account's token, which all processes share, sealed with this key.

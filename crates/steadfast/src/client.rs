@@ -421,7 +421,8 @@ impl Client {
         self.tracker.resume();
     }
 
-    /// Returns true between [`halt`](Self::halt) and [`resume`](Self::resume).
+    /// Returns true between [`halt`](Self::halt) and [`resume`](Self::resume), and while a halt of all processes that share the
+    /// orders stands.
     #[must_use]
     pub fn is_halted(&self) -> bool {
         self.tracker.is_halted()

@@ -245,6 +245,19 @@ impl SharedOrders for Known {
         now
     }
 
+    fn halt(&self, halts: bool) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> {
+        let shared = self.shared.clone();
+        Box::pin(async move {
+            let done =
+                if halts { shared.halt_orders().await } else { shared.resume_orders().await.map(|()| true) };
+            match done {
+                Ok(true) => Ok(()),
+                Ok(false) => Err("another sidecar was told to resume meanwhile".to_owned()),
+                Err(error) => Err(error.to_string()),
+            }
+        })
+    }
+
     fn accept(&self, mark: String) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> {
         let shared = self.shared.clone();
         Box::pin(async move {

@@ -234,6 +234,45 @@ async fn one_sidecar_places_orders_and_the_other_reads_cancels_and_names_it() {
 }
 
 #[tokio::test]
+async fn a_halt_at_one_sidecar_stops_the_orders_of_all_and_outlives_them() {
+    let Some(world) = World::start(&[]).await else { return };
+    let (mut owner, mut standby) = (world.owner().await, world.machine().await);
+    let id = body(&owner.order(0).await)["d"]["orderId"].as_str().unwrap().to_owned();
+    let began = Instant::now();
+    let halted = standby.operate("POST", "/-/halt").await;
+    println!("halted everywhere after {:?}", began.elapsed());
+    assert_eq!(status(&halted), "200", "{halted}");
+    let refused = owner.order(1).await;
+    assert!(status(&refused) == "503" && refused.contains("orders are halted"), "{refused}");
+    for machine in [&owner, &standby] {
+        let figures = machine.operate("GET", "/metrics").await;
+        assert!(figures.contains("\nsteadfast_halted 1\n"), "{figures}");
+    }
+    let cancelled = owner.ask("DELETE", &format!("/v2/api/oms/cancel-order?orderId={id}"), "", "").await;
+    assert_eq!(status(&cancelled), "200", "{cancelled}");
+    owner.proxy.child.kill().await.unwrap();
+    standby.proxy.child.kill().await.unwrap();
+    let next = world.machine().await;
+    next.becomes("active", 15 * SECOND).await;
+    let refused = again(&next, 1).await;
+    assert!(status(&refused) == "503" && refused.contains("orders are halted"), "{refused}");
+    assert_eq!(status(&next.operate("POST", "/-/resume").await), "200");
+    let placed = again(&next, 1).await;
+    assert_eq!(status(&placed), "200", "{placed}");
+    // A halt of which the store does not hear holds here.
+    world.store.stop(true);
+    let halted = next.operate("POST", "/-/halt").await;
+    world.store.stop(false);
+    assert!(status(&halted) == "503" && halted.contains("halted here; another sidecar may"), "{halted}");
+    next.becomes("active", 15 * SECOND).await;
+    let refused = again(&next, 2).await;
+    assert!(status(&refused) == "503" && refused.contains("orders are halted"), "{refused}");
+    assert_eq!(status(&next.operate("POST", "/-/resume").await), "200");
+    assert_eq!(status(&again(&next, 2).await), "200");
+    assert_eq!(world.book().await.len(), 3);
+}
+
+#[tokio::test]
 async fn an_owner_killed_in_a_burst_is_followed_and_nothing_is_placed_twice() {
     // A campaign wants more, of which most of the time is waiting.
     let times = env::var("STEADFAST_OWNER_KILLS").map_or(1, |times| times.parse().unwrap());

@@ -7,7 +7,7 @@ use crate::{
     error::StoreError,
     orders::{
         error::OrdersError,
-        ledger::{Fence, Lease, Renewal, Taken, Told},
+        ledger::{Fence, HaltState, Lease, Renewal, Taken, Told},
         scripts::OrdersScript,
     },
     store::Store,
@@ -24,6 +24,9 @@ pub(crate) struct Book {
 /// How many entries are read at a time.
 const PAGE: usize = 1_000;
 
+/// The store's word, and the turns of the kill switch that it told with it.
+pub(crate) type With<T> = (T, u64);
+
 /// An entry of a stream: its id, and its fields.
 type Written = (String, HashMap<String, Vec<u8>>);
 
@@ -37,34 +40,37 @@ impl Book {
         &self.store
     }
 
-    /// Asks for the orders, which may be taken if the lease is still as it was `seen`. Also returns the salt of their
-    /// journal.
+    /// Asks for the orders, which may be taken if the lease is still as it was `seen`. The process has `heard` of so many
+    /// turns of the kill switch. Also returns the salt of their journal.
     pub(crate) async fn take(
         &self,
         seen: Option<&Lease>,
         owner: &str,
         name: &str,
         mark: &str,
-    ) -> Result<(Taken, String), StoreError> {
+        heard: u64,
+    ) -> Result<With<(Taken, String)>, StoreError> {
         let seen = seen.map_or_else(<[String; 3]>::default, |lease| {
             [lease.fence.counter.to_string(), lease.fence.owner.clone(), lease.renewals.to_string()]
         });
-        let arguments = seen.iter().map(String::as_str).chain([owner, name, mark]).map(str::as_bytes);
+        let heard = heard.to_string();
+        let arguments = seen.iter().map(String::as_str).chain([owner, name, mark, &heard]).map(str::as_bytes);
         let reply: Vec<String> = self.run(OrdersScript::TAKE, arguments).await?;
         let reply: Vec<&str> = reply.iter().map(String::as_str).collect();
-        let number = |text: &str| text.parse().map_err(|_| self.store.is_garbled());
-        match reply[..] {
-            ["1", counter, entries, salt] => {
-                Ok((Taken::Yes { counter: number(counter)?, entries: number(entries)? }, salt.to_owned()))
+        let number = |text: &str| self.number(text);
+        let (taken, salt, turns) = match reply[..] {
+            ["1", counter, entries, salt, turns] => {
+                (Taken::Yes { counter: number(counter)?, entries: number(entries)? }, salt, turns)
             }
-            ["0", counter, owner, renewals, name] => {
+            ["0", counter, owner, renewals, name, turns] => {
                 let fence = Fence { counter: number(counter)?, owner: owner.to_owned() };
                 let lease = Lease { fence, renewals: number(renewals)?, name: name.to_owned() };
-                Ok((Taken::Owned(lease), String::new()))
+                (Taken::Owned(lease), "", turns)
             }
-            ["-1", mark] => Ok((Taken::MayLack(mark.to_owned()), String::new())),
-            _ => Err(self.store.is_garbled()),
-        }
+            ["-1", mark, turns] => (Taken::MayLack(mark.to_owned()), "", turns),
+            _ => return Err(self.store.is_garbled()),
+        };
+        Ok(((taken, salt.to_owned()), number(turns)?))
     }
 
     pub(crate) async fn renew(
@@ -72,10 +78,11 @@ impl Book {
         fence: &Fence,
         known: u64,
         renewal: Renewal,
-    ) -> Result<Told, StoreError> {
-        let [counter, known, number] = [fence.counter, known, renewal.number].map(|it| it.to_string());
+    ) -> Result<With<Told>, StoreError> {
+        let numbers = [fence.counter, known, renewal.number, renewal.heard];
+        let [counter, known, number, heard] = numbers.map(|it| it.to_string());
         let still_owns = if renewal.still_owns { "1" } else { "0" };
-        let arguments = [&*counter, &*fence.owner, &*known, &*number, still_owns].map(str::as_bytes);
+        let arguments = [&*counter, &*fence.owner, &*known, &*number, still_owns, &*heard].map(str::as_bytes);
         self.told(self.run(OrdersScript::RENEW, arguments).await?)
     }
 
@@ -84,7 +91,7 @@ impl Book {
         fence: &Fence,
         before: u64,
         entries: &[Vec<u8>],
-    ) -> Result<Told, StoreError> {
+    ) -> Result<With<Told>, StoreError> {
         let (counter, before) = (fence.counter.to_string(), before.to_string());
         let arguments = [&*counter, &*fence.owner, &*before].map(str::as_bytes);
         let arguments = arguments.into_iter().chain(entries.iter().map(Vec::as_slice));
@@ -95,6 +102,28 @@ impl Book {
         let counter = fence.counter.to_string();
         let _: Value = self.run(OrdersScript::RELEASE, [counter.as_bytes(), fence.owner.as_bytes()]).await?;
         Ok(())
+    }
+
+    /// Turns the kill switch, if it is not as wanted; `None` only looks.
+    pub(crate) async fn turn(&self, halts: Option<bool>) -> Result<HaltState, StoreError> {
+        let wanted = halts.map_or("", |halts| if halts { "1" } else { "0" });
+        let reply: Vec<String> = self.run(OrdersScript::HALT, [wanted.as_bytes()]).await?;
+        let reply: Vec<&str> = reply.iter().map(String::as_str).collect();
+        let (state, owner) = match reply[..] {
+            [turns, heard, is_known] => ([turns, heard, is_known], None),
+            [turns, heard, is_known, counter, owner, renewals] => {
+                let fence = Fence { counter: self.number(counter)?, owner: owner.to_owned() };
+                ([turns, heard, is_known], Some((fence, self.number(renewals)?)))
+            }
+            _ => return Err(self.store.is_garbled()),
+        };
+        let [turns, heard, is_known] = state;
+        Ok(HaltState {
+            turns: self.number(turns)?,
+            heard: self.number(heard)?,
+            owner,
+            is_known: is_known == "1",
+        })
     }
 
     /// Takes the journal as it is. False if the store keeps another mark.
@@ -122,14 +151,19 @@ impl Book {
         Ok(page.into_iter().next_back().map(|(id, _)| id))
     }
 
-    fn told(&self, reply: Vec<String>) -> Result<Told, StoreError> {
+    fn told(&self, reply: Vec<String>) -> Result<With<Told>, StoreError> {
         let reply: Vec<&str> = reply.iter().map(String::as_str).collect();
-        match reply[..] {
-            ["1"] => Ok(Told::Done),
-            ["0", name] => Ok(Told::NotOwner(name.to_owned())),
-            ["-1"] => Ok(Told::Lost),
-            _ => Err(self.store.is_garbled()),
-        }
+        let (told, turns) = match reply[..] {
+            ["1", turns] => (Told::Done, turns),
+            ["0", name, turns] => (Told::NotOwner(name.to_owned()), turns),
+            ["-1", turns] => (Told::Lost, turns),
+            _ => return Err(self.store.is_garbled()),
+        };
+        Ok((told, self.number(turns)?))
+    }
+
+    fn number(&self, text: &str) -> Result<u64, StoreError> {
+        text.parse().map_err(|_| self.store.is_garbled())
     }
 
     async fn run<'a, T: redis::FromRedisValue>(

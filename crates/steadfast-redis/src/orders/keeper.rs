@@ -29,6 +29,10 @@ pub(crate) struct Keeper {
     /// How many entries the store has said it has.
     pub(crate) entries: u64,
     pub(crate) renews_at: Instant,
+    /// When the kill switch is looked at, if nothing else has told of it.
+    pub(crate) looks_at: Instant,
+    /// The turns of which the store knows that they are heard of.
+    pub(crate) confirmed: u64,
 }
 
 /// A request to the keeper.
@@ -100,9 +104,13 @@ impl Keeper {
             let (own, dead) = self
                 .seat
                 .change(|ownership| (ownership.own().to_owned(), ownership.dead_lease(sent).cloned()));
-            match self.book.take(dead.as_ref(), &own, &self.name, &self.mark).await {
-                Ok((taken, salt)) => {
+            let heard = self.seat.turns();
+            match self.book.take(dead.as_ref(), &own, &self.name, &self.mark, heard).await {
+                Ok(((taken, salt), turns)) => {
                     let received = self.now();
+                    // Before the orders are its own.
+                    self.seat.hear(turns);
+                    self.confirmed = turns;
                     self.seat.change(|ownership| ownership.taken(&taken, sent, received));
                     match taken {
                         Taken::Yes { entries, .. } => {
@@ -152,6 +160,7 @@ impl Keeper {
                         None => return,
                     },
                     () = sleep_until(self.renews_at) => {}
+                    () = sleep_until(self.looks_at) => self.look().await,
                 }
                 continue;
             }
@@ -176,7 +185,9 @@ impl Keeper {
         if batch.entries.is_empty() {
             return batch.end(&Ok(()));
         }
-        let Ok(told) = self.book.append(&fence, self.entries, &batch.entries).await else { return };
+        let Ok((told, turns)) = self.book.append(&fence, self.entries, &batch.entries).await else { return };
+        // Before those are told that wait: an order of which the entry was written during a halt does not leave.
+        self.hear(turns);
         self.seat.change(|ownership| ownership.appended(&told));
         if self.seat.fence().is_some() {
             self.entries += batch.entries.len() as u64;
@@ -192,10 +203,13 @@ impl Keeper {
         }
         self.renews_at = Instant::now() + micros(RENEWS_EVERY);
         let sent = self.now();
-        let asked = self.seat.change(|ownership| ownership.fence().zip(ownership.renewal(sent)));
+        let heard = self.seat.turns();
+        let asked = self.seat.change(|ownership| ownership.fence().zip(ownership.renewal(sent, heard)));
         let Some((fence, renewal)) = asked else { return };
         match self.book.renew(&fence, self.entries, renewal).await {
-            Ok(told) => {
+            Ok((told, turns)) => {
+                self.confirmed = heard;
+                self.hear(turns);
                 self.seat.change(|ownership| ownership.renewed(&told, sent));
                 if self.seat.fence().is_none() {
                     tracing::error!(?told, "orders are not this process's any more");
@@ -205,6 +219,26 @@ impl Keeper {
                 self.renews_at = Instant::now() + micros(LOOKS_EVERY);
                 tracing::warn!(%error, "lease of the orders is not renewed");
             }
+        }
+    }
+
+    /// Asks whether the kill switch was turned.
+    async fn look(&mut self) {
+        match self.book.turn(None).await {
+            Ok(state) => self.hear(state.turns),
+            // The lease ends by itself if that goes on.
+            Err(_) => self.looks_at = Instant::now() + micros(LOOKS_EVERY),
+        }
+    }
+
+    /// Takes in the turns of the kill switch. Of new ones the next renewal, at once, says that they are heard.
+    fn hear(&mut self, turns: u64) {
+        self.looks_at = Instant::now() + micros(LOOKS_EVERY);
+        self.seat.hear(turns);
+        if turns > self.confirmed {
+            self.renews_at = Instant::now();
+            let what = if turns.is_multiple_of(2) { "resumed" } else { "halted" };
+            tracing::warn!(turns, "orders of all processes are {what}");
         }
     }
 

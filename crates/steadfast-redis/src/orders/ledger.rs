@@ -48,6 +48,22 @@ pub struct Renewal {
     /// True if the owner still owns the orders, by its own clock. Otherwise another run of the server may have lost the
     /// entries of another owner.
     pub still_owns: bool,
+    /// The turns of the kill switch that the owner has heard of.
+    pub heard: u64,
+}
+
+/// The kill switch of an account's orders, as the store keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[doc(hidden)]
+pub struct HaltState {
+    /// How often it was turned: an odd number while it halts.
+    pub turns: u64,
+    /// The turns that the last owner has heard of.
+    pub heard: u64,
+    /// The owner's fence, and how often it has renewed; `None` if nobody has the orders.
+    pub owner: Option<(Fence, u64)>,
+    /// True if this run of the server knows of every owner.
+    pub is_known: bool,
 }
 
 /// The store's answer to an owner.
@@ -75,11 +91,24 @@ pub struct Ledger {
     entries: u64,
     journal: Vec<String>,
     mark: Option<String>,
+    /// How often the kill switch was turned, and how often to the owner's knowledge.
+    turns: u64,
+    heard: u64,
 }
 
 impl Ledger {
-    /// Gives the orders to a new owner, if nobody has them or the lease is still as it was `seen`. `mark` is a new one.
-    pub fn take(&mut self, run: &str, seen: Option<&Lease>, owner: &str, name: &str, mark: &str) -> Taken {
+    /// Gives the orders to a new owner, if nobody has them or the lease is still as it was `seen`. `mark` is a new one. The
+    /// new owner has `heard` of so many turns of the kill switch, and is told of all.
+    pub fn take(
+        &mut self,
+        run: &str,
+        seen: Option<&Lease>,
+        owner: &str,
+        name: &str,
+        mark: &str,
+        heard: u64,
+    ) -> Taken {
+        self.learn(heard);
         if self.run.as_deref() != Some(run) || self.lacks_entries() {
             return Taken::MayLack(self.mark.get_or_insert_with(|| mark.to_owned()).clone());
         }
@@ -96,6 +125,7 @@ impl Ledger {
                 self.lease = Some(Lease { fence, renewals: 0, name: name.to_owned() });
             }
         }
+        self.heard = self.turns;
         Taken::Yes { counter: self.counter, entries: self.entries }
     }
 
@@ -110,6 +140,8 @@ impl Ledger {
         }
         self.run = Some(run.to_owned());
         self.mark = None;
+        self.learn(renewal.heard);
+        self.heard = renewal.heard;
         if let Some(lease) = &mut self.lease {
             lease.renewals = renewal.number;
         }
@@ -159,6 +191,33 @@ impl Ledger {
         let fence = Fence { counter: self.counter, owner: mark.to_owned() };
         self.lease = Some(Lease { fence, renewals: 0, name: "nobody".to_owned() });
         true
+    }
+
+    /// Turns the kill switch, if it is not as wanted; `None` leaves it. Returns how it is then.
+    pub fn turn(&mut self, run: &str, halts: Option<bool>) -> HaltState {
+        if halts.is_some_and(|halts| self.turns.is_multiple_of(2) == halts) {
+            self.turns += 1;
+        }
+        HaltState {
+            turns: self.turns,
+            heard: self.heard,
+            owner: self.lease.as_ref().map(|lease| (lease.fence.clone(), lease.renewals)),
+            is_known: self.run.as_deref() == Some(run),
+        }
+    }
+
+    /// Returns how often the kill switch was turned.
+    #[must_use]
+    pub fn turns(&self) -> u64 {
+        self.turns
+    }
+
+    /// Takes in turns that a process has heard of and the store has lost. A halt stands, whoever knows of it alone.
+    fn learn(&mut self, heard: u64) {
+        if heard > self.turns {
+            let keeps_halt = !self.turns.is_multiple_of(2) && heard.is_multiple_of(2);
+            self.turns = heard + u64::from(keeps_halt);
+        }
     }
 
     /// Returns the lease of the owner, if there is one.

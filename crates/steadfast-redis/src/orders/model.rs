@@ -3,6 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 
 use super::{
+    hearing::{Heard, Hearing},
     ledger::{Fence, Ledger, Renewal, Taken, Told},
     ownership::Ownership,
 };
@@ -43,6 +44,19 @@ enum Mistake {
     RenewsInAnotherRun,
     /// The store counts the renewals, and forgets some.
     StoreCounts,
+    /// A halt returns before the owner has heard of it.
+    HaltsAtOnce,
+    /// The store says of an owner that renews that it has heard of every halt.
+    HeardUnheard,
+    /// A halt does not wait for an owner that is silent.
+    HaltLeavesSilent,
+}
+
+impl Mistake {
+    /// True if it is about the kill switch.
+    fn is_of_halts(self) -> bool {
+        matches!(self, Self::HaltsAtOnce | Self::HeardUnheard | Self::HaltLeavesSilent)
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -74,8 +88,10 @@ struct Process {
     ownership: Ownership,
     entries: u64,
     order: Order,
-    /// The answer that is on its way, and when it was asked for.
-    answer: Option<(Answer, Micros)>,
+    /// The answer that is on its way, with the turns of the kill switch, and when it was asked for.
+    answer: Option<(Answer, u64, Micros)>,
+    /// The turns that it has heard of.
+    turns: u64,
     /// It has asked in this step of time, which it does once.
     asked: bool,
     /// The journal that it has read, and the number of its ownership.
@@ -96,13 +112,20 @@ struct World {
     polled_late: bool,
     /// An entry was written by a process that is not the owner.
     strange_entry: bool,
+    /// Courses with a halt: no person accepts and no store is emptied, so that there are fewer.
+    has_halt: bool,
+    hearing: Option<Hearing>,
+    /// The halt has returned.
+    halted: bool,
+    /// An order was let go after that.
+    polled_in_halt: bool,
     processes: [Process; 2],
 }
 
 impl World {
-    fn new() -> Self {
+    fn new(has_halt: bool) -> Self {
         let mut ledger = Ledger::default();
-        ledger.take(RUNS[0], None, "", "", "first");
+        ledger.take(RUNS[0], None, "", "", "first", 0);
         ledger.accept(RUNS[0], "first");
         ledger.release(&Fence { counter: 0, owner: "first".to_owned() });
         let process = |own: &str| Process {
@@ -110,6 +133,7 @@ impl World {
             entries: 0,
             order: Order::default(),
             answer: None,
+            turns: 0,
             asked: false,
             read: None,
         };
@@ -124,11 +148,19 @@ impl World {
             accepted: false,
             polled_late: false,
             strange_entry: false,
+            has_halt,
+            hearing: None,
+            halted: false,
+            polled_in_halt: false,
             processes,
         };
-        // The first one has the orders.
+        // The first one has the orders. Where it is about a halt, its order is written.
         world.ask(0, Call::Take(None), Mistake::None);
         world.receive(0, Mistake::None);
+        if has_halt {
+            world.ask(0, Call::Append, Mistake::None);
+            world.receive(0, Mistake::None);
+        }
         world
     }
 
@@ -149,8 +181,9 @@ impl World {
         step(&|world| {
             world.ledger.flush();
             world.before = None;
-            !std::mem::replace(&mut world.flushed, true) && world.run == 0
+            !std::mem::replace(&mut world.flushed, true) && world.run == 0 && !world.has_halt
         });
+        step(&|world| world.has_halt && world.halt(mistake));
         // A restart, which may lose the last write.
         for loses in [false, true] {
             step(&|world| {
@@ -164,13 +197,13 @@ impl World {
             });
         }
         step(&|world| {
-            let Taken::MayLack(mark) = world.ledger.clone().take(RUNS[world.run], None, NOBODY, "", MARK)
+            let Taken::MayLack(mark) = world.ledger.clone().take(RUNS[world.run], None, NOBODY, "", MARK, 0)
             else {
                 return false;
             };
             world.write(|ledger, run| {
                 // The refusal has made the mark.
-                ledger.take(run, None, NOBODY, "", MARK);
+                ledger.take(run, None, NOBODY, "", MARK, 0);
                 let lease = ledger.lease().cloned();
                 ledger.accept(run, &mark);
                 if mistake == Mistake::AcceptKeepsLease && lease.is_some() {
@@ -180,7 +213,7 @@ impl World {
                     ledger.release(&Fence { counter: 0, owner: mark.clone() });
                 }
             });
-            !std::mem::replace(&mut world.accepted, true)
+            !std::mem::replace(&mut world.accepted, true) && !world.has_halt
         });
         for at in 0..2 {
             for call in self.calls(at, mistake) {
@@ -196,16 +229,40 @@ impl World {
             step(&|world| world.processes[at].answer.take().is_some());
             step(&|world| {
                 let (now, process) = (world.now, &mut world.processes[at]);
-                let may_leave = mistake == Mistake::SendsUnasked || process.ownership.is_owner(now);
+                let is_halted = !process.turns.is_multiple_of(2);
+                let may_leave =
+                    !is_halted && (mistake == Mistake::SendsUnasked || process.ownership.is_owner(now));
                 let leaves = process.order == Order::Written && may_leave;
                 process.order = if leaves { Order::Polled } else { process.order };
                 let number = |process: &Process| process.read.as_ref().map(|(number, _)| *number);
+                world.polled_in_halt |= leaves && world.halted;
                 world.polled_late |=
                     leaves && number(&world.processes[1 - at]) > number(&world.processes[at]);
                 leaves
             });
         }
         next
+    }
+
+    /// A person halts, or goes on to wait until that holds everywhere. False if nothing changes.
+    fn halt(&mut self, mistake: Mistake) -> bool {
+        if self.halted {
+            return false;
+        }
+        let before = self.clone();
+        let mut hearing = self.hearing.take().unwrap_or_default();
+        let wanted = (before.hearing.is_none() || mistake == Mistake::HaltsAtOnce).then_some(true);
+        let state = self.write(|ledger, run| ledger.turn(run, wanted));
+        // Its way to the store takes no time, and what matters is how it waits.
+        let now = if mistake == Mistake::HaltLeavesSilent { self.now + LASTS } else { self.now };
+        match hearing.look(&state, now, self.now) {
+            Heard::Everywhere => self.halted = true,
+            Heard::Lost => _ = self.write(|ledger, run| ledger.turn(run, Some(true))),
+            Heard::NotYet | Heard::Resumed => {}
+        }
+        self.halted |= mistake == Mistake::HaltsAtOnce;
+        self.hearing = Some(hearing);
+        *self != before
     }
 
     fn calls(&self, at: usize, mistake: Mistake) -> Vec<Call> {
@@ -230,16 +287,17 @@ impl World {
     /// The store does what a process asks for, and answers.
     fn ask(&mut self, at: usize, call: Call, mistake: Mistake) -> bool {
         let process = &self.processes[at];
-        let (own, entries) = (process.ownership.own().to_owned(), process.entries);
+        let (own, entries, turns) = (process.ownership.own().to_owned(), process.entries, process.turns);
         let mut fence = process.ownership.fence();
         let renewal = matches!(call, Call::Renew)
-            .then(|| self.processes[at].ownership.renewal(self.now))
+            .then(|| self.processes[at].ownership.renewal(self.now, turns))
             .flatten()
             .map(|renewal| match mistake {
                 Mistake::RenewsInAnotherRun => Renewal { still_owns: true, ..renewal },
                 Mistake::StoreCounts => {
                     Renewal { number: self.ledger.lease().map_or(0, |lease| lease.renewals) + 1, ..renewal }
                 }
+                Mistake::HeardUnheard => Renewal { heard: self.ledger.turns(), ..renewal },
                 _ => renewal,
             });
         if let Some(fence) = &mut fence
@@ -253,12 +311,12 @@ impl World {
         let answer = self.write(|ledger, run| match (call, fence) {
             (Call::Take(seen), _) => {
                 if mistake == Mistake::TakesWhatMayLack
-                    && let Taken::MayLack(mark) = ledger.clone().take(run, None, NOBODY, "", MARK)
+                    && let Taken::MayLack(mark) = ledger.clone().take(run, None, NOBODY, "", MARK, 0)
                 {
-                    ledger.take(run, None, NOBODY, "", MARK);
+                    ledger.take(run, None, NOBODY, "", MARK, 0);
                     ledger.accept(run, &mark);
                 }
-                Some(Answer::Taken(ledger.take(run, seen.as_ref(), &own, "", MARK)))
+                Some(Answer::Taken(ledger.take(run, seen.as_ref(), &own, "", MARK, turns)))
             }
             (Call::Renew, Some(fence)) => Some(Answer::Renewed(ledger.renew(run, &fence, entries, renewal?))),
             (Call::Append, Some(fence)) if mistake == Mistake::NoFence => {
@@ -276,13 +334,14 @@ impl World {
             let journal = self.ledger.journal().to_vec();
             self.processes[at].read.get_or_insert((counter, journal));
         }
-        self.processes[at].answer = answer.map(|answer| (answer, self.now));
+        self.processes[at].answer = answer.map(|answer| (answer, self.ledger.turns(), self.now));
         true
     }
 
     fn receive(&mut self, at: usize, mistake: Mistake) -> bool {
         let (now, process) = (self.now, &mut self.processes[at]);
-        let Some((answer, sent)) = process.answer.take() else { return false };
+        let Some((answer, turns, sent)) = process.answer.take() else { return false };
+        process.turns = process.turns.max(turns);
         let sent = if mistake == Mistake::CountsFromTheAnswer { now } else { sent };
         match answer {
             Answer::Taken(taken) => {
@@ -315,6 +374,9 @@ impl World {
         if self.strange_entry {
             return Some("an entry of a process that is not the owner");
         }
+        if self.polled_in_halt {
+            return Some("an order let go after a halt has returned");
+        }
         if self.polled_late {
             return Some("an order let go by a process that is not the owner");
         }
@@ -342,8 +404,8 @@ fn most() -> usize {
 }
 
 /// Returns what goes wrong, and how many worlds were looked at.
-fn explore(mistake: Mistake) -> (Option<&'static str>, usize) {
-    let first = World::new();
+fn explore(mistake: Mistake, has_halt: bool) -> (Option<&'static str>, usize) {
+    let first = World::new(has_halt);
     let (mut seen, mut open) = (HashSet::from([first.clone()]), VecDeque::from([first]));
     while seen.len() < most()
         && let Some(world) = open.pop_front()
@@ -362,15 +424,25 @@ fn explore(mistake: Mistake) -> (Option<&'static str>, usize) {
 
 #[test]
 fn no_two_processes_own_the_orders_and_no_owner_lacks_what_was_sent() {
-    let (wrong, worlds) = explore(Mistake::None);
-    println!("{worlds} worlds");
-    assert_eq!(wrong, None);
-    assert!(worlds >= NEAREST, "{worlds}");
+    for has_halt in [false, true] {
+        let (wrong, worlds) = explore(Mistake::None, has_halt);
+        println!("{worlds} worlds");
+        assert_eq!(wrong, None);
+        assert!(worlds >= NEAREST, "{worlds}");
+    }
 }
 
 #[test]
 fn each_rule_that_is_broken_is_found() {
-    let near = [Mistake::TakesAtOnce, Mistake::NumberAlone, Mistake::NoFence, Mistake::AcceptsAtOnce];
+    let near = [
+        Mistake::TakesAtOnce,
+        Mistake::NumberAlone,
+        Mistake::NoFence,
+        Mistake::AcceptsAtOnce,
+        Mistake::HaltsAtOnce,
+        Mistake::HeardUnheard,
+        Mistake::HaltLeavesSilent,
+    ];
     let far = [
         Mistake::EntryRenews,
         Mistake::CountsFromTheAnswer,
@@ -384,7 +456,7 @@ fn each_rule_that_is_broken_is_found() {
         if most() == NEAREST && far.contains(&mistake) {
             continue;
         }
-        let (wrong, worlds) = explore(mistake);
+        let (wrong, worlds) = explore(mistake, mistake.is_of_halts());
         println!("{mistake:?}: {wrong:?} in {worlds} worlds");
         assert!(wrong.is_some(), "{mistake:?}");
     }

@@ -69,12 +69,13 @@ impl Ownership {
         };
     }
 
-    /// Returns the next renewal to ask for, unless its ownership is over.
-    pub(crate) fn renewal(&mut self, now: Micros) -> Option<Renewal> {
+    /// Returns the next renewal to ask for, unless its ownership is over. It says that the process has heard of so many turns
+    /// of the kill switch.
+    pub(crate) fn renewal(&mut self, now: Micros, heard: u64) -> Option<Renewal> {
         let still_owns = self.is_owner(now);
         let State::Owning { renewals, .. } = &mut self.state else { return None };
         *renewals += 1;
-        Some(Renewal { number: *renewals, still_owns })
+        Some(Renewal { number: *renewals, still_owns, heard })
     }
 
     /// Takes in what the store said to a renewal that was sent at `sent`.

@@ -8,6 +8,9 @@ pub struct OrdersScript {
     source: &'static str,
 }
 
+/// Takes in what a process knows of the kill switch. It stands before scripts that are told.
+const LEARN: &str = include_str!("../script/orders/learn.lua");
+
 impl OrdersScript {
     /// Takes the orders, or tells who owns them.
     pub const TAKE: Self = Self { source: include_str!("../script/orders/take.lua") };
@@ -21,13 +24,17 @@ impl OrdersScript {
     /// Gives the orders back.
     pub const RELEASE: Self = Self { source: include_str!("../script/orders/release.lua") };
 
+    /// Turns the kill switch, or tells how it is.
+    pub const HALT: Self = Self { source: include_str!("../script/orders/halt.lua") };
+
     /// Takes the journal as it is.
     pub const ACCEPT: Self = Self { source: include_str!("../script/orders/accept.lua") };
 
     /// Returns the text for one run of a server.
     #[must_use]
     pub fn text(self, run: &str) -> String {
-        self.source.replace("{run_id}", run)
+        let own = self.source.replace("{run_id}", run);
+        if self == Self::TAKE || self == Self::RENEW { format!("{LEARN}{own}") } else { own }
     }
 }
 
@@ -42,6 +49,7 @@ mod tests {
             OrdersScript::RENEW,
             OrdersScript::APPEND,
             OrdersScript::RELEASE,
+            OrdersScript::HALT,
             OrdersScript::ACCEPT,
         ];
         for script in all {

@@ -1,4 +1,10 @@
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use steadfast_dedup::journal::NotOwner;
@@ -14,14 +20,27 @@ use crate::{
 pub(crate) struct Seat {
     ownership: Mutex<Ownership>,
     store: Arc<Store>,
+    /// How often the kill switch was turned, as far as this process has heard. It never goes back, and all seats of the
+    /// process share it, so a halt outlives a store that forgets it.
+    turns: Arc<AtomicU64>,
 }
 
 /// How soon another process asks again at the earliest.
 const SOONEST: Duration = Duration::from_secs(1);
 
 impl Seat {
-    pub(crate) fn new(ownership: Ownership, store: Arc<Store>) -> Self {
-        Self { ownership: Mutex::new(ownership), store }
+    pub(crate) fn new(ownership: Ownership, store: Arc<Store>, turns: Arc<AtomicU64>) -> Self {
+        Self { ownership: Mutex::new(ownership), store, turns }
+    }
+
+    /// Takes in the turns of the kill switch that the store has told.
+    pub(crate) fn hear(&self, turns: u64) {
+        self.turns.fetch_max(turns, Ordering::SeqCst);
+    }
+
+    /// Returns the turns of the kill switch that were heard of.
+    pub(crate) fn turns(&self) -> u64 {
+        self.turns.load(Ordering::SeqCst)
     }
 
     /// Fails while another process may own the orders.

@@ -1,6 +1,6 @@
 use std::{
     fmt, io,
-    sync::Arc,
+    sync::{Arc, atomic::AtomicU64},
     thread::{self, JoinHandle},
 };
 
@@ -47,11 +47,12 @@ impl Standby {
         account: &Account,
         name: &str,
         policy: Policy,
+        turns: Arc<AtomicU64>,
     ) -> Result<Self, OrdersError> {
         // A connection of its own, on the runtime of its own.
         let store = Arc::new(store.another());
         let [own, mark] = [random_bits(), random_bits()].map(|bits| bits.map_err(no_thread));
-        let seat = Arc::new(Seat::new(Ownership::new(own?), Arc::clone(&store)));
+        let seat = Arc::new(Seat::new(Ownership::new(own?), Arc::clone(&store), turns));
         let keeper = Keeper {
             book: Book::new(store, account.as_str()),
             seat: Arc::clone(&seat),
@@ -59,6 +60,8 @@ impl Standby {
             mark: mark?,
             entries: 0,
             renews_at: Instant::now(),
+            looks_at: Instant::now(),
+            confirmed: 0,
         };
         let runtime = Builder::new_current_thread().enable_all().build().map_err(no_thread)?;
         let ((queue, jobs), (begun, has_begun)) = (mpsc::unbounded_channel(), oneshot::channel());

@@ -64,6 +64,10 @@ impl Journal for OrdersWatch {
         true
     }
 
+    fn halt_turns(&self) -> u64 {
+        self.0.turns()
+    }
+
     fn salt(&self) -> [u8; 16] {
         [0; 16]
     }

@@ -152,9 +152,10 @@ async fn child() {
         while calls.join_next().await.is_some() {}
         return;
     }
-    let stopped = client.place_order_as(&order(0), name(0)).await.unwrap_err();
+    let stopped = client.place_order_as(&order(0), name(0)).await.err();
     let later = client.place_order_as(&order(1), name(1)).await.unwrap_err();
-    fs::write(said, format!("{:?} {:?}", stopped.unresolved().map(|it| it.reason), later.kind())).unwrap();
+    let reason = stopped.and_then(|stopped| stopped.unresolved().map(|it| it.reason));
+    fs::write(said, format!("{reason:?} {:?}", later.kind())).unwrap();
 }
 
 const BURST: usize = 24;
@@ -188,6 +189,88 @@ async fn a_process_that_does_not_own_the_orders_says_who_does_and_sends_none() {
     assert_eq!(same.order_id, id, "a name is one order on all machines");
     other.place_order_as(&order(1), name(1)).await.unwrap();
     assert_eq!(world.sandbox.state().orders.len(), 2);
+}
+
+#[tokio::test]
+async fn a_halt_at_one_process_stops_the_orders_of_all_and_outlives_their_owner() {
+    let Some(world) = World::start(sandbox("")).await else { return };
+    let one = world.client(world.orders("one").await).await;
+    let id = one.place_order_as(&order(0), name(0)).await.unwrap().order_id;
+    let (other, began) = (world.shared().await, Instant::now());
+    assert!(other.halt_orders().await.unwrap());
+    println!("halted everywhere after {:?}", began.elapsed());
+    assert!(began.elapsed() < 2 * SECOND, "{:?}", began.elapsed());
+    assert!(one.is_halted());
+    // That is its own switch.
+    one.resume();
+    let refused = one.place_order_as(&order(1), name(1)).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Halted, "{refused:?}");
+    let refused = one.modify(&id, &OrderChange::new().qty(5)).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Halted, "{refused:?}");
+    one.cancel(&id).await.unwrap();
+    one.shutdown().await;
+    drop(one);
+    let next = world.client(world.orders("the next").await).await;
+    let refused = next.place_order_as(&order(1), name(1)).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Halted, "{refused:?}");
+    other.resume_orders().await.unwrap();
+    next.place_order_as(&order(1), name(1)).await.unwrap();
+    assert_eq!(world.book(), HashMap::from([("1".to_owned(), 1), ("2".to_owned(), 1)]));
+}
+
+#[tokio::test]
+async fn no_order_of_a_burst_leaves_after_a_halt_has_returned_at_another_process() {
+    let Some(world) = World::start(sandbox("")).await else { return };
+    let mut owner = world.child("burst");
+    world.has(4).await;
+    assert!(world.shared().await.halt_orders().await.unwrap());
+    // Those that had left arrive.
+    sleep(200 * MS).await;
+    let placed = world.sandbox.state().orders.len();
+    assert!(timeout(20 * SECOND, owner.wait()).await.unwrap().unwrap().success());
+    println!("{placed} of {BURST} were placed before the halt");
+    assert!(placed < BURST && world.sandbox.state().orders.len() == placed, "{placed}");
+}
+
+#[tokio::test]
+async fn a_halt_waits_for_an_owner_that_is_stopped_as_long_as_it_may_own_the_orders() {
+    let script = "[[fault]]\nname = 'placement.504-applied'\nnth = 1\nanswer_after_ms = 12000";
+    let Some(world) = World::start(sandbox(script)).await else { return };
+    let mut owner = world.child("stopped");
+    world.has(1).await;
+    let id = owner.id().unwrap().to_string();
+    let signal = async |signal: &str| {
+        assert!(Command::new("kill").args([signal, id.as_str()]).status().await.unwrap().success());
+    };
+    signal("-STOP").await;
+    let began = Instant::now();
+    assert!(world.shared().await.halt_orders().await.unwrap());
+    let took = began.elapsed();
+    assert!(took >= 8 * SECOND && took < 11 * SECOND, "{took:?}");
+    signal("-CONT").await;
+    assert!(timeout(60 * SECOND, owner.wait()).await.unwrap().unwrap().success());
+    let said = fs::read_to_string(world.said()).unwrap();
+    assert!(said.ends_with(" Halted"), "{said}");
+    assert_eq!(world.sandbox.state().orders.len(), 1);
+}
+
+#[tokio::test]
+async fn a_halt_that_the_store_has_forgotten_stands_while_a_process_knows_of_it() {
+    let Some(world) = World::start(sandbox("")).await else { return };
+    let shared = world.shared().await;
+    assert!(shared.halt_orders().await.unwrap());
+    () = cmd("FLUSHALL").query_async(&mut world.server.connection().await).await.unwrap();
+    let Err(OrdersError::MayLackEntries { mark, .. }) = shared.wait_for_orders("one").await else {
+        panic!("an emptied store is accepted by nobody")
+    };
+    assert!(shared.accept_orders(&mark).await.unwrap());
+    // A process that knows nothing of it gets the orders.
+    let orders = world.shared().await.wait_for_orders("other").await.unwrap();
+    let client = world.client(orders).await;
+    let refused = client.place_order_as(&order(0), name(0)).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Halted, "{refused:?}");
+    shared.resume_orders().await.unwrap();
+    client.place_order_as(&order(0), name(0)).await.unwrap();
 }
 
 #[tokio::test]

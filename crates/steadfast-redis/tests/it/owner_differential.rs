@@ -3,7 +3,7 @@ use rand_chacha::{
     rand_core::{Rng, SeedableRng},
 };
 use redis::{aio::MultiplexedConnection, cmd};
-use steadfast_redis::{Fence, Lease, Ledger, OrdersScript, Renewal, Taken, Told};
+use steadfast_redis::{Fence, HaltState, Lease, Ledger, OrdersScript, Renewal, Taken, Told};
 
 use crate::server::Server;
 
@@ -20,7 +20,7 @@ struct Pair {
     processes: [(String, Fence, u64); 3],
     seen: Option<Lease>,
     mark: String,
-    counts: [u32; 8],
+    counts: [u32; 9],
 }
 
 impl Pair {
@@ -49,31 +49,35 @@ impl Pair {
             500..800 => 2,
             800..850 => 3,
             850..900 => 4,
+            900..940 => 7,
             _ => return self.command(&["PING"]).await,
         };
         let counter = fence.counter.to_string();
+        // What a process has heard of: the store may have lost some.
+        let heard = (self.core.turns() + self.below(20) as u64 / 18).saturating_sub(self.below(3) as u64);
         let (script, arguments, expected) = match step {
             0 => {
                 let seen = self.seen.clone().filter(|_| self.below(4) > 0);
                 self.next += 1;
                 let mark = format!("mark{}", self.next);
-                let taken = self.core.take(&run, seen.as_ref(), &own, "name", &mark);
+                let taken = self.core.take(&run, seen.as_ref(), &own, "name", &mark, heard);
                 let lease = seen.map_or_else(<[String; 3]>::default, |lease| {
                     [lease.fence.counter.to_string(), lease.fence.owner, lease.renewals.to_string()]
                 });
                 let [counter, owner, renewals] = lease;
-                let arguments = vec![counter, owner, renewals, own.clone(), "name".to_owned(), mark];
-                (OrdersScript::TAKE, arguments, self.taken(at, &own, taken))
+                let arguments =
+                    [counter, owner, renewals, own.clone(), "name".to_owned(), mark, heard.to_string()];
+                (OrdersScript::TAKE, arguments.to_vec(), self.taken(at, &own, taken))
             }
             1 => {
                 let known = (known + self.below(2) as u64).saturating_sub(self.below(2) as u64);
                 let still_owns = self.below(2) == 0;
                 self.next += 1;
-                let renewal = Renewal { number: self.next, still_owns };
+                let renewal = Renewal { number: self.next, still_owns, heard };
                 let told = self.core.renew(&run, &fence, known, renewal);
-                let [known, number, still_owns] =
-                    [known, renewal.number, u64::from(still_owns)].map(|it| it.to_string());
-                let arguments = vec![counter, fence.owner, known, number, still_owns];
+                let [known, number, still_owns, heard] =
+                    [known, renewal.number, u64::from(still_owns), heard].map(|it| it.to_string());
+                let arguments = vec![counter, fence.owner, known, number, still_owns, heard];
                 (OrdersScript::RENEW, arguments, texts(&told))
             }
             2 => {
@@ -91,6 +95,12 @@ impl Pair {
                 let released = u8::from(self.core.release(&fence)).to_string();
                 (OrdersScript::RELEASE, vec![counter, fence.owner], vec![released])
             }
+            7 => {
+                let halts = [Some(true), Some(false), None][self.below(3)];
+                let wanted = halts.map_or(String::new(), |halts| u8::from(halts).to_string());
+                let expected = halt_state(self.core.turn(&run, halts));
+                (OrdersScript::HALT, vec![wanted], expected)
+            }
             _ => {
                 let mark = if self.below(8) == 0 { "another".to_owned() } else { self.mark.clone() };
                 let accepted = u8::from(self.core.accept(&run, &mark)).to_string();
@@ -105,10 +115,18 @@ impl Pair {
             .query_async(&mut self.store)
             .await
             .unwrap();
+        if step < 3 {
+            assert_eq!(reply.pop().unwrap(), self.core.turns().to_string(), "{step} of {:?}", self.core);
+        }
         if step == 0 && reply[0] == "1" {
             assert_eq!(reply.pop().unwrap().len(), 32, "the salt");
         }
         assert_eq!(reply, expected, "{step} with {arguments:?} of {:?}", self.core);
+        if step == 7 {
+            self.counts[7] += u32::from(reply[0] != "0");
+            self.counts[8] += u32::from(reply[0] == reply[1]);
+            return;
+        }
         self.counts[step] += u32::from(reply[0] == "1");
         self.counts[5] += u32::from(reply[0] == "0");
         self.counts[6] += u32::from(reply[0] == "-1");
@@ -154,6 +172,15 @@ impl Pair {
     }
 }
 
+fn halt_state(state: HaltState) -> Vec<String> {
+    let HaltState { turns, heard, owner, is_known } = state;
+    let mut texts = [turns, heard, is_known.into()].map(|it| it.to_string()).to_vec();
+    if let Some((fence, renewals)) = owner {
+        texts.extend([fence.counter.to_string(), fence.owner, renewals.to_string()]);
+    }
+    texts
+}
+
 fn texts(told: &Told) -> Vec<String> {
     match told {
         Told::Done => vec!["1".to_owned()],
@@ -176,13 +203,13 @@ async fn the_scripts_about_the_owner_and_their_core_decide_the_same() {
         processes: [process(1), process(2), process(3)],
         seen: None,
         mark: String::new(),
-        counts: [0; 8],
+        counts: [0; 9],
     };
     for _ in 0..steps {
         pair.step().await;
     }
     println!("done: {:?}; refused {}; lost {}", &pair.counts[..5], pair.counts[5], pair.counts[6]);
-    assert!(pair.counts[..7].iter().all(|count| *count > steps / 500), "{:?}", pair.counts);
+    assert!(pair.counts.iter().all(|count| *count > steps / 500), "{:?}", pair.counts);
     let mut entries = cmd("XRANGE");
     entries.arg(KEYS[1]).arg("-").arg("+");
     let entries: Vec<(String, (String, String))> = entries.query_async(&mut pair.store).await.unwrap();

@@ -1,0 +1,82 @@
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    error::StoreError,
+    orders::{
+        book::Book,
+        hearing::{Heard, Hearing},
+        ledger::HaltState,
+    },
+    rule::Micros,
+};
+
+/// A call that turns the kill switch of all processes.
+pub(crate) struct HaltCall<'a> {
+    book: &'a Book,
+    /// The turns that this process has heard of.
+    heard: &'a AtomicU64,
+    began: Instant,
+}
+
+/// How soon the store is asked again.
+const ASKS_AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// For how long a store is asked that cannot be reached.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a resume waits for the owner.
+const RESUMES_WITHIN: Duration = Duration::from_secs(2);
+
+impl<'a> HaltCall<'a> {
+    pub(crate) fn new(book: &'a Book, heard: &'a AtomicU64) -> Self {
+        Self { book, heard, began: Instant::now() }
+    }
+
+    pub(crate) async fn halt(self) -> Result<bool, StoreError> {
+        let (mut hearing, mut wanted) = (Hearing::default(), Some(true));
+        loop {
+            let (state, sent) = self.turn(wanted).await?;
+            match hearing.look(&state, sent, self.now()) {
+                Heard::Everywhere => return Ok(true),
+                Heard::Resumed => return Ok(false),
+                Heard::NotYet => wanted = None,
+                Heard::Lost => wanted = Some(true),
+            }
+            sleep(ASKS_AGAIN_AFTER).await;
+        }
+    }
+
+    pub(crate) async fn resume(self) -> Result<(), StoreError> {
+        let mut wanted = Some(false);
+        loop {
+            let (HaltState { turns, heard, owner, .. }, _) = self.turn(wanted.take()).await?;
+            if heard == turns || owner.is_none() || self.began.elapsed() >= RESUMES_WITHIN {
+                return Ok(());
+            }
+            sleep(ASKS_AGAIN_AFTER).await;
+        }
+    }
+
+    /// Turns the switch or looks, and returns when it began that. Patience is for each answer.
+    async fn turn(&self, wanted: Option<bool>) -> Result<(HaltState, Micros), StoreError> {
+        let asked = Instant::now();
+        loop {
+            let sent = self.now();
+            match self.book.turn(wanted).await {
+                Ok(state) => {
+                    self.heard.fetch_max(state.turns, Ordering::SeqCst);
+                    return Ok((state, sent));
+                }
+                Err(error) if asked.elapsed() >= PATIENCE => return Err(error),
+                Err(_) => sleep(ASKS_AGAIN_AFTER).await,
+            }
+        }
+    }
+
+    fn now(&self) -> Micros {
+        self.book.store().now()
+    }
+}

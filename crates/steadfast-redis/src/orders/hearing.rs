@@ -1,0 +1,100 @@
+use crate::{
+    orders::{
+        ledger::{Fence, HaltState},
+        ownership::LEASE_LIFE,
+    },
+    rule::Micros,
+};
+
+/// Waits until everybody who may place orders has heard of a halt: readings of its own clock and the store's words in,
+/// decisions out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Hearing {
+    /// The turns of the kill switch with the halt.
+    turns: u64,
+    /// The owner that has not said that it has heard, and since when its lease stands still.
+    silent: Option<(Option<(Fence, u64)>, Micros)>,
+}
+
+/// How far a halt has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// No order leaves any more.
+    Everywhere,
+    NotYet,
+    /// The store has lost the halt.
+    Lost,
+    /// Somebody has resumed since.
+    Resumed,
+}
+
+impl Hearing {
+    /// Takes in the answer to a call that was sent at `sent` and answered at `received`.
+    pub(crate) fn look(&mut self, state: &HaltState, sent: Micros, received: Micros) -> Heard {
+        let HaltState { turns, heard, owner, is_known } = state;
+        if turns.is_multiple_of(2) {
+            return if *turns > self.turns { Heard::Resumed } else { Heard::Lost };
+        }
+        self.turns = *turns;
+        // Not those that it heard of before the store lost some.
+        if heard == turns || owner.is_none() && *is_known {
+            return Heard::Everywhere;
+        }
+        // As a process waits that wants the orders. A store that may have forgotten an owner says nothing of it.
+        match &self.silent {
+            Some((seen, since)) if seen == owner => {
+                if sent - since >= LEASE_LIFE {
+                    return Heard::Everywhere;
+                }
+            }
+            _ => self.silent = Some((owner.clone(), received)),
+        }
+        Heard::NotYet
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: Micros = 1_000_000;
+
+    fn state(turns: u64, heard: u64, renewals: Option<u64>) -> HaltState {
+        let fence = Fence { counter: 1, owner: "one".to_owned() };
+        HaltState { turns, heard, owner: renewals.map(|renewals| (fence, renewals)), is_known: true }
+    }
+
+    #[test]
+    fn a_halt_holds_once_the_owner_has_heard_or_nobody_owns_the_orders() {
+        let mut hearing = Hearing::default();
+        assert_eq!(hearing.look(&state(3, 2, Some(7)), 0, 1), Heard::NotYet);
+        assert_eq!(hearing.look(&state(3, 3, Some(8)), S, S), Heard::Everywhere);
+        assert_eq!(Hearing::default().look(&state(3, 2, None), 0, 1), Heard::Everywhere);
+        // What the owner had heard of before the store lost it.
+        assert_eq!(Hearing::default().look(&state(3, 4, Some(7)), 0, 1), Heard::NotYet);
+    }
+
+    #[test]
+    fn an_owner_that_is_silent_is_waited_for_as_long_as_it_may_own_the_orders() {
+        let mut hearing = Hearing::default();
+        let silent = state(1, 0, Some(7));
+        assert_eq!(hearing.look(&silent, 0, S), Heard::NotYet);
+        assert_eq!(hearing.look(&silent, 9 * S - 1, 9 * S), Heard::NotYet);
+        // It is alive after all.
+        assert_eq!(hearing.look(&state(1, 0, Some(8)), 10 * S, 10 * S), Heard::NotYet);
+        assert_eq!(hearing.look(&state(1, 0, Some(8)), 18 * S - 1, 18 * S), Heard::NotYet);
+        assert_eq!(hearing.look(&state(1, 0, Some(8)), 18 * S, 19 * S), Heard::Everywhere);
+        // A store that was emptied knows of no owner, and there may be one.
+        let (mut hearing, emptied) = (Hearing::default(), HaltState { is_known: false, ..state(1, 0, None) });
+        assert_eq!(hearing.look(&emptied, 0, 0), Heard::NotYet);
+        assert_eq!(hearing.look(&emptied, 8 * S, 8 * S), Heard::Everywhere);
+    }
+
+    #[test]
+    fn a_halt_that_the_store_has_lost_is_none_that_was_resumed() {
+        let mut hearing = Hearing::default();
+        assert_eq!(hearing.look(&state(3, 2, Some(7)), 0, 1), Heard::NotYet);
+        assert_eq!(hearing.clone().look(&state(2, 2, Some(8)), S, S), Heard::Lost);
+        assert_eq!(hearing.look(&state(4, 2, Some(8)), S, S), Heard::Resumed);
+    }
+}
