@@ -81,3 +81,4 @@ pub(crate) mod unconfirmed;
 pub(crate) mod visibility;
 pub(crate) mod wake;
 pub(crate) mod watches;
+pub(crate) mod work;

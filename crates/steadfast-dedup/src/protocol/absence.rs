@@ -85,19 +85,22 @@ impl OrderProtocol {
             // A grant is judged again at the body poll and lapses there.
             return;
         }
+        // Asked first: it needs no look at the listed orders.
+        let has_looked = self.has_looked(intent);
+        if !has_looked && (!self.has_looked_elsewhere(intent) || self.can_look(intent)) {
+            return;
+        }
         if self.intent_strict(intent).next().is_some() {
             return;
         }
         if self.may_be_told_apart(intent) || self.may_be_claimed_by_tag(intent) {
             return;
         }
-        let near = self.is_vetoed(intent);
-        let verdict = if self.has_looked(intent) {
-            if near { Err(Reason::NearMatch) } else { self.resend_allowed(intent) }
-        } else if self.has_looked_elsewhere(intent) && !self.can_look(intent) {
-            Err(if near { self.near_reason(intent) } else { Reason::SessionChanged })
-        } else {
-            return;
+        let verdict = match (has_looked, self.is_vetoed(intent)) {
+            (true, true) => Err(Reason::NearMatch),
+            (true, false) => self.resend_allowed(intent),
+            (false, true) => Err(self.near_reason(intent)),
+            (false, false) => Err(Reason::SessionChanged),
         };
         match verdict {
             Ok(()) => {

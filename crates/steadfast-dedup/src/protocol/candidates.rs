@@ -131,10 +131,10 @@ impl OrderProtocol {
             || self.tagged(intent).next().is_some()
     }
 
-    /// Returns all listed orders that could be the intent's, without its exact matches.
-    pub(crate) fn likely<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
-        let alike = self.near(intent).chain(self.strangers(intent).0).chain(self.disputed(intent).0);
-        alike.chain(self.tagged(intent))
+    /// Returns the listed orders that could be the intent's although they do not look like it: under another name, given
+    /// away by an answer, or with its tag.
+    pub(crate) fn likely_others<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
+        self.strangers(intent).0.chain(self.disputed(intent).0).chain(self.tagged(intent))
     }
 
     /// Returns the reason why near orders leave an intent unresolved whose session is over.

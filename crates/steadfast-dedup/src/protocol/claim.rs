@@ -6,7 +6,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use steadfast_spec::Code;
+use steadfast_spec::{Code, OrderRecord};
 
 use crate::{
     numbers::{IntentNo, LogicalTime},
@@ -48,9 +48,13 @@ impl OrderProtocol {
 
     pub(crate) fn finish_unresolved(&mut self, number: IntentNo, reason: Reason, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get(&number) else { return };
-        let unresolved = Unresolved::of(reason, self, intent);
+        // Found once for both: lists may be long.
+        let matches = self.matches_of(intent);
+        let answered = intent.answered().map(ToString::to_string);
+        let unresolved =
+            Unresolved { answered, ..Unresolved::new(reason, self.candidates_among(intent, &matches)) };
         // Candidates that the caller is told of now are not reported again when they are listed again.
-        let told = self.told_of(intent);
+        let told = self.told_of(intent, matches);
         self.listed.flag_all(&told);
         self.finish(number, Finding::Unresolved(unresolved), out);
     }
@@ -240,8 +244,19 @@ impl OrderProtocol {
 
     /// Returns the decided intents of a key.
     pub(crate) fn finished_of(&self, key: &Key) -> impl Iterator<Item = (IntentNo, &Intent)> {
-        let finished = self.keys.get(key).into_iter().flat_map(KeyIntents::finished);
-        finished.filter_map(|&number| Some((number, self.intents.get(&number)?)))
+        let finished = self.keys.get(key).into_iter().flat_map(|key| key.finished().iter());
+        finished.filter_map(|number| Some((number, self.intents.get(&number)?)))
+    }
+
+    /// Returns those that asked for the quantity which a record shows: no other one can match it exactly.
+    pub(crate) fn finished_like(
+        &self,
+        key: &Key,
+        record: &OrderRecord,
+    ) -> impl Iterator<Item = (IntentNo, &Intent)> {
+        let finished = self.keys.get(key).zip(record.qty);
+        let finished = finished.into_iter().flat_map(|(key, qty)| key.finished().of_qty(qty));
+        finished.filter_map(|number| Some((number, self.intents.get(&number)?)))
     }
 
     /// Returns the intents of a key that are searched for, in the order of their first sends.

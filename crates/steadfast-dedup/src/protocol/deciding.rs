@@ -51,7 +51,9 @@ impl OrderProtocol {
         self.listed.begin_day();
         let (now, lateness) = (self.time.now(), self.settings.lateness);
         let may_appear = |number| intents.get(&number).is_some_and(|it| it.may_appear(now, lateness));
-        let Overnight { blockers, told } = self.keys.begin_day(may_appear, may_be_listed, may_be_late);
+        let qty_of = |number| intents.get(&number).map(|it| it.order().qty());
+        let Overnight { blockers, told } =
+            self.keys.begin_day(may_appear, may_be_listed, may_be_late, qty_of);
         self.watches.begin_day(|number| blockers.contains(&number) || told.contains(&number));
         blockers.iter().for_each(|&number| self.block_over_midnight(number));
         self.sessions.leave();
@@ -157,7 +159,7 @@ impl Ended {
             _ => false,
         };
         let (is_dead, is_refused) = (intent.is_presumed_dead(), intent.was_told_not_placed());
-        Self { is_dead, is_refused, blocks_since: blocks.then_some(at) }
+        Self { qty: intent.order().qty(), is_dead, is_refused, blocks_since: blocks.then_some(at) }
     }
 }
 

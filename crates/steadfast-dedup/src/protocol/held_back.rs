@@ -139,9 +139,13 @@ impl OrderProtocol {
     /// differs, and no change of any order was sent since.
     pub(crate) fn is_surplus_beside(&self, intent: &Intent, fresh: &Fresh) -> bool {
         let owner = || self.late_owner(intent.key(), fresh).and_then(|number| self.intents.get(&number));
+        // Asked first: for most orders of a crowded list there is none.
+        let may_have_owner =
+            || self.finished_like(intent.key(), &fresh.record).any(|(_, it)| is_excess_of(it));
         self.settings.account_mode == AccountMode::Exclusive
             && !is_of_its_quantity(&fresh.record, intent.order())
             && self.is_unchanged(intent)
+            && may_have_owner()
             && owner().is_some_and(is_excess_of)
     }
 

@@ -7,7 +7,7 @@ use steadfast_call::ext;
 
 use crate::{
     numbers::{IntentNo, TradingDay},
-    protocol::intent::Intent,
+    protocol::{intent::Intent, work},
 };
 
 /// How many orders that were rejected are kept, in case a list shows them after all.
@@ -40,6 +40,7 @@ pub(crate) struct Intents {
 
 impl Intents {
     pub(crate) fn get(&self, number: &IntentNo) -> Option<&Intent> {
+        work::count();
         self.all.get(number)
     }
 

@@ -1,3 +1,4 @@
+mod finished;
 mod next_day;
 
 use std::{
@@ -6,9 +7,9 @@ use std::{
     time::Duration,
 };
 
-use steadfast_spec::OrderRequest;
+use steadfast_spec::{Decimal, OrderRequest};
 
-pub(crate) use self::next_day::Overnight;
+pub(crate) use self::{finished::Finished, next_day::Overnight};
 use crate::{
     numbers::{AttemptNo, IntentNo, LogicalTime},
     protocol::key::Key,
@@ -28,7 +29,7 @@ pub(crate) struct KeyIntents {
     /// In flight, in doubt, or found absent and not sent again yet.
     live: Vec<IntentNo>,
     /// Decided, with a send that may have placed an order.
-    finished: BTreeSet<IntentNo>,
+    finished: Finished,
     /// The finished ones with a send that was never answered.
     dead: BTreeSet<IntentNo>,
     /// The finished ones whose caller was told of a refusal or a rejection.
@@ -51,6 +52,8 @@ pub(crate) struct KeyIntents {
 /// How a decided intent counts among those of its key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended {
+    /// The quantity that was asked for.
+    pub(crate) qty: Decimal,
     /// An order of a lost send may still appear.
     pub(crate) is_dead: bool,
     /// Its caller was told of a refusal or a rejection.
@@ -64,7 +67,7 @@ impl KeyIntents {
         &self.live
     }
 
-    pub(crate) fn finished(&self) -> &BTreeSet<IntentNo> {
+    pub(crate) fn finished(&self) -> &Finished {
         &self.finished
     }
 
@@ -152,7 +155,7 @@ impl Keys {
     /// Puts an intent among the decided ones.
     pub(crate) fn finish(&mut self, key: &Key, number: IntentNo, ended: Ended) {
         let its = self.entry(key);
-        its.finished.insert(number);
+        its.finished.insert(number, ended.qty);
         if ended.is_dead {
             its.dead.insert(number);
         }
@@ -169,7 +172,7 @@ impl Keys {
 
     /// Puts a decided intent back that was dropped with a day which is not over.
     pub(crate) fn restore(&mut self, key: &Key, number: IntentNo, order: &Arc<OrderRequest>, ended: Ended) {
-        if self.get(key).is_some_and(|its| its.finished.contains(&number)) {
+        if self.get(key).is_some_and(|its| its.finished.contains(number)) {
             return;
         }
         self.send(key, number, order);
@@ -186,14 +189,14 @@ impl Keys {
     pub(crate) fn undecide(&mut self, key: &Key, number: IntentNo) {
         let its = self.entry(key);
         its.stand(number);
-        its.finished.remove(&number);
+        its.finished.remove(number);
         its.dead.remove(&number);
     }
 
     /// Takes an intent out of the decided ones, because its refusal does not end it any more.
     pub(crate) fn undecide_refused(&mut self, key: &Key, number: IntentNo) {
         if let Some(its) = self.all.get_mut(key) {
-            its.finished.remove(&number);
+            its.finished.remove(number);
             its.refused.remove(&number);
         }
     }
@@ -201,7 +204,7 @@ impl Keys {
     /// Drops a decided intent.
     pub(crate) fn forget(&mut self, key: &Key, number: IntentNo) {
         if let Some(its) = self.all.get_mut(key) {
-            its.finished.remove(&number);
+            its.finished.remove(number);
             its.dead.remove(&number);
             its.refused.remove(&number);
             its.blockers.remove(&number);

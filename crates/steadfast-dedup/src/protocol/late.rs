@@ -18,6 +18,7 @@ use crate::{
         order_protocol::OrderProtocol,
         phase::Finding,
         resolution::{Reason, Unresolved},
+        work,
     },
     settings::policy::AccountMode,
 };
@@ -30,7 +31,8 @@ impl OrderProtocol {
 
     pub(crate) fn sweep_for(&mut self, outlook: Outlook, key: &Key, out: &mut Vec<Effect>) {
         let unreported = |fresh: &&Fresh| !fresh.flagged;
-        let mut left: VecDeque<Fresh> = self.listed.unowned.of(key).filter(unreported).cloned().collect();
+        let mut left = self.may_be_late(key);
+        debug_assert!(work::uncounted(|| self.is_whole(outlook, key, &left)));
         let (mut kept, mut may_be) = (BTreeSet::new(), BTreeMap::<_, Vec<_>>::new());
         while let Some(fresh) = left.pop_front() {
             let Some((number, surplus)) = self.judge_late(outlook, key, &fresh) else { continue };
@@ -72,6 +74,29 @@ impl OrderProtocol {
             self.listed.unowned.prune_vague(|fresh| all.iter().any(|&sent| sent < fresh.first_seen));
             self.listed.unowned.prune_overflow(None, |seen| all.iter().any(|&sent| sent < seen));
         }
+    }
+
+    /// Returns the unreported orders of a key that may belong to a decided intent.
+    ///
+    /// Such an order has the quantity of one, carries the tag of one, or may be one that was found absent or refused,
+    /// in another form. A crowd of other ones is not compared with each decided intent.
+    fn may_be_late(&self, key: &Key) -> VecDeque<Fresh> {
+        let decided = || self.finished_of(key).map(|(_, intent)| intent);
+        let in_any_form =
+            !self.tags.is_unused() || decided().any(|it| it.was_told_absent() || it.was_refused());
+        let may_be = |fresh: &&Fresh| {
+            !fresh.flagged && (in_any_form || self.finished_like(key, &fresh.record).next().is_some())
+        };
+        self.listed.unowned.of(key).filter(may_be).cloned().collect()
+    }
+
+    /// True if these are all unreported orders of a key that belong to a decided intent, by a look at each of them.
+    fn is_whole(&self, outlook: Outlook, key: &Key, late: &VecDeque<Fresh>) -> bool {
+        let mut others =
+            self.listed.unowned.of(key).filter(|fresh| {
+                !fresh.flagged && !late.iter().any(|it| Arc::ptr_eq(&it.record, &fresh.record))
+            });
+        others.all(|fresh| self.judge_late(outlook, key, fresh).is_none())
     }
 
     /// Returns the decided intent that a listed order without an owner belongs to, and whether it is one too many.

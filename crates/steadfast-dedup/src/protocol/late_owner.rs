@@ -39,7 +39,7 @@ impl OrderProtocol {
     ///
     /// Each of them may own a later order as well, but only the earlier ones may own one that was listed before.
     pub(crate) fn late_owner(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
-        let eligible = self.finished_of(key).filter(|(number, intent)| {
+        let eligible = self.finished_like(key, &fresh.record).filter(|(number, intent)| {
             (intent.day() == self.time.day() || self.may_be_overnight(*number, intent, fresh))
                 && !intent.is_ruled_out(&fresh.order_id)
                 && intent.could_own(fresh.first_seen)

@@ -19,6 +19,7 @@ mod overflow;
 pub(crate) mod owning;
 mod reporting;
 pub(crate) mod session_list;
+mod shelf;
 mod spelling;
 pub(crate) mod taking;
 pub(crate) mod unowned;

@@ -5,11 +5,14 @@
 
 use steadfast_spec::{Code, LegType, OrderRecord, OrderRequest, Product, Side, SymId};
 
+use crate::protocol::work;
+
 /// True if the record matches this order in every field that it shows.
 ///
 /// Instrument, side and quantity must be there and equal. Every other field must be equal if the record has it. A
 /// price that does not apply to the order's type is ignored: services fill it with zero or the last price.
 pub(crate) fn strict(record: &OrderRecord, order: &OrderRequest) -> bool {
+    work::count();
     let leg = record.leg_type.as_ref().is_none_or(|leg| leg.is(LegType::Main));
     let identity = record.sym_id.as_deref() == Some(order.sym_id().as_str())
         && record.side.as_ref().is_some_and(|side| side.is(order.side()))
@@ -31,6 +34,7 @@ pub(crate) fn strict(record: &OrderRecord, order: &OrderRequest) -> bool {
 /// A side that is missing or unknown excludes nothing, nor does a missing instrument. Exit legs are made by the
 /// service and never match; but only bracket and cover orders have them, whatever a list calls the legs of others.
 pub(crate) fn loose(record: &OrderRecord, order: &OrderRequest) -> bool {
+    work::count();
     let side = match &record.side {
         Some(Code::Known(side)) => *side == order.side(),
         Some(Code::Other(_)) | None => true,

@@ -3,27 +3,10 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use crate::{
     numbers::{AttemptNo, IntentNo, Session, TradingDay},
     protocol::{
-        doubt::Doubt,
-        effect::Effect,
-        event::Event,
-        fidelity::Fidelity,
-        intent::Intent,
-        intents::Intents,
-        key::Key,
-        keys::Keys,
-        listed_orders::ListedOrders,
-        order_event::OrderEvent,
-        reads::Reads,
-        rejected_names::RejectedNames,
-        resolution::{Reason, Unresolved},
-        rules::Rules,
-        searches::Searches,
-        sessions::Sessions,
-        tags::Tags,
-        tally::Tally,
-        timeline::Timeline,
-        trace::Step,
-        watches::Watches,
+        doubt::Doubt, effect::Effect, event::Event, fidelity::Fidelity, intent::Intent, intents::Intents,
+        key::Key, keys::Keys, listed_orders::ListedOrders, order_event::OrderEvent, reads::Reads,
+        rejected_names::RejectedNames, rules::Rules, searches::Searches, sessions::Sessions, tags::Tags,
+        tally::Tally, timeline::Timeline, trace::Step, watches::Watches,
     },
     settings::{Settings, policy::OrdersScope},
 };
@@ -196,13 +179,6 @@ impl OrderProtocol {
     pub(crate) fn open_keys(&self) -> BTreeSet<Key> {
         let open = self.open_intents().map(|(_, intent)| intent.key().clone());
         open.chain(self.listed.unowned.keys()).collect()
-    }
-}
-
-impl Unresolved {
-    pub(crate) fn of(reason: Reason, protocol: &OrderProtocol, intent: &Intent) -> Self {
-        let answered = intent.answered().map(ToString::to_string);
-        Self { answered, ..Self::new(reason, protocol.candidates_of(intent)) }
     }
 }
 

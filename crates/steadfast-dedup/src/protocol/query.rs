@@ -230,6 +230,8 @@ impl OrderProtocol {
     /// Returns the identifiers of listed orders that could be an intent's.
     #[must_use]
     pub fn candidates(&self, intent: IntentNo) -> Vec<String> {
-        self.intents.get(&intent).map_or_else(Vec::new, |intent| self.candidates_of(intent))
+        self.intents
+            .get(&intent)
+            .map_or_else(Vec::new, |intent| self.candidates_among(intent, &self.matches_of(intent)))
     }
 }

@@ -7,14 +7,25 @@ use crate::protocol::{
     resolution::Unresolved,
 };
 
+/// The listed orders that could be an intent's by what they show.
+pub(crate) struct Matches<'a> {
+    strict: Vec<&'a Fresh>,
+    near: Vec<&'a Fresh>,
+}
+
 impl OrderProtocol {
+    /// Finds the listed orders that could be an intent's by what they show.
+    pub(crate) fn matches_of<'a>(&'a self, intent: &'a Intent) -> Matches<'a> {
+        Matches { strict: self.intent_strict(intent).collect(), near: self.near(intent).collect() }
+    }
+
     /// Returns the candidates of an intent that are reported nowhere else. Left out are orders that
     ///
     /// - are only similar to the intent's, and equal one of a lost or refused send: they are reported as that one;
     /// - equal another order of ours and cannot be this one: each of them is one too many;
     /// - equal both this intent's and a refused one, where more are listed than intents could own: a list without prices
     ///   shows both alike, and the surplus is reported as the refused one.
-    pub(crate) fn told_of(&self, intent: &Intent) -> BTreeSet<Arc<str>> {
+    pub(crate) fn told_of(&self, intent: &Intent, matches: Matches<'_>) -> BTreeSet<Arc<str>> {
         let is_refused = |fresh: &Fresh| self.refused_owner(intent.key(), fresh).is_some();
         let dead: Vec<_> = self.dead_of(intent.key()).map(|(_, intent)| intent).collect();
         let asked: BTreeSet<_> = dead.iter().map(|it| it.order().qty()).collect();
@@ -24,8 +35,8 @@ impl OrderProtocol {
             fresh.record.qty.is_some_and(|qty| asked.contains(&qty)) && dead.iter().any(is_its)
         };
         let is_others = |fresh: &Fresh| is_dead(fresh) || self.is_surplus_beside(intent, fresh);
-        let near: Vec<_> = self.near(intent).filter(|fresh| !is_others(fresh)).collect();
-        let mut strict: Vec<_> = self.intent_strict(intent).collect();
+        let Matches { mut strict, mut near } = matches;
+        near.retain(|fresh| !is_others(fresh));
         if self.refused_of(intent.key()).next().is_none() {
             return strict.into_iter().chain(near).map(|fresh| fresh.order_id.clone()).collect();
         }
@@ -54,9 +65,12 @@ impl OrderProtocol {
         self.live_of(intent.key()).filter(|(_, other)| may_own(other)).count().max(1)
     }
 
-    pub(crate) fn candidates_of(&self, intent: &Intent) -> Vec<String> {
+    /// Returns all candidates of an intent, of which these look like it.
+    pub(crate) fn candidates_among(&self, intent: &Intent, matches: &Matches<'_>) -> Vec<String> {
         // An order that exactly matches another order of ours belongs to that one and is reported there.
-        let mut eligible: Vec<_> = self.intent_strict(intent).chain(self.likely(intent)).collect();
+        let Matches { strict, near } = matches;
+        let mut eligible: Vec<_> = strict.iter().chain(near).copied().collect();
+        eligible.extend(self.likely_others(intent));
         eligible.sort_by_key(|fresh| fresh.first_seen);
         // One with its tag is among those like it, too.
         let mut told = BTreeSet::new();

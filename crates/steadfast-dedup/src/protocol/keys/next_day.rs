@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use steadfast_spec::Decimal;
+
 use crate::{
     numbers::IntentNo,
-    protocol::keys::{KeyIntents, Keys},
+    protocol::keys::{Finished, KeyIntents, Keys},
 };
 
 /// The intents of a day that is over whose orders may be listed on the next one.
@@ -23,6 +25,7 @@ impl Keys {
         may_appear: impl Fn(IntentNo) -> bool,
         may_be_listed: impl Fn(IntentNo) -> bool,
         may_be_late: impl Fn(IntentNo) -> bool,
+        qty_of: impl Fn(IntentNo) -> Option<Decimal>,
     ) -> Overnight {
         let mut overnight = Overnight::default();
         for its in self.all.values_mut() {
@@ -34,10 +37,15 @@ impl Keys {
             overnight.blockers.extend(&blockers);
             let mut refused = std::mem::take(&mut its.refused);
             refused.retain(|&number| may_be_listed(number));
-            let absent = its.finished.iter().copied().filter(|&number| may_be_late(number));
+            let absent = its.finished.iter().filter(|&number| may_be_late(number));
             let told: BTreeSet<_> = refused.iter().copied().chain(absent).collect();
             overnight.told.extend(&told);
-            let finished = blockers.union(&told).copied().collect();
+            let mut finished = Finished::default();
+            for &number in blockers.union(&told) {
+                if let Some(qty) = qty_of(number) {
+                    finished.insert(number, qty);
+                }
+            }
             let kept = self.unsettled.iter().filter(|(_, attempt)| blockers.contains(&attempt.intent));
             let unsettled = kept.count();
             // Orders in flight may differ from those still to come.

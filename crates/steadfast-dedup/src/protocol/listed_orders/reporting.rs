@@ -7,18 +7,20 @@ use std::{
 
 use crate::{
     numbers::{IntentNo, LogicalTime},
-    protocol::listed_orders::{ListedOrders, fresh::Fresh},
+    protocol::listed_orders::{ListedOrders, entry::Entry, fresh::Fresh},
 };
 
 impl ListedOrders {
-    /// Marks orders as reported candidates.
+    /// Marks orders without an owner as reported candidates. Many orders in doubt may have the same ones.
     pub(crate) fn flag_all(&mut self, order_ids: &BTreeSet<Arc<str>>) {
-        self.unowned.iter_mut().filter(|fresh| order_ids.contains(&fresh.order_id)).for_each(Fresh::flag);
-        for order_id in order_ids {
-            if let Some(entry) = self.entries.get_mut(order_id) {
+        let unreported = self.unowned.iter_mut().filter(|fresh| !fresh.flagged);
+        for fresh in unreported.filter(|fresh| order_ids.contains(&fresh.order_id)) {
+            fresh.flag();
+            if let Some(entry) = self.entries.get_mut(&fresh.order_id) {
                 entry.flag();
             }
         }
+        debug_assert!(order_ids.iter().all(|id| self.entries.get(id).is_none_or(Entry::is_flagged)));
     }
 
     /// Lets candidates be reported: the order that they may have been is resolved.

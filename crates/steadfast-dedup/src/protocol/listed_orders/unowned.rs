@@ -15,6 +15,7 @@ use crate::{
             fresh::Fresh,
             latest::Latest,
             overflow::{EntryNo, Overflow},
+            shelf::Shelf,
         },
         matcher,
     },
@@ -45,7 +46,7 @@ pub(crate) enum Relevance {
 /// Orders without an owner that an intent could still own.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Unowned {
-    fresh: BTreeMap<Key, Vec<Fresh>>,
+    fresh: BTreeMap<Key, Shelf>,
     /// Those whose records do not show their key.
     vague: Vec<Fresh>,
     /// Those for which neither had room.
@@ -57,7 +58,7 @@ pub(crate) struct Unowned {
 impl Unowned {
     /// Returns those that could be of this key.
     pub(crate) fn of(&self, key: &Key) -> impl Iterator<Item = &Fresh> {
-        self.fresh.get(key).into_iter().flatten().chain(&self.vague)
+        self.fresh.get(key).into_iter().flat_map(Shelf::iter).chain(&self.vague)
     }
 
     /// Returns those that match this order in all fields they show.
@@ -66,12 +67,16 @@ impl Unowned {
         key: &Key,
         order: &'a OrderRequest,
     ) -> impl Iterator<Item = &'a Fresh> + 'a {
-        self.fresh.get(key).into_iter().flatten().filter(move |fresh| matcher::strict(&fresh.record, order))
+        self.fresh.get(key).into_iter().flat_map(move |shelf| shelf.strict(order))
     }
 
     /// Returns the records of the order with this identifier, while it can still be claimed.
     pub(crate) fn with_id(&self, order_id: &str) -> impl Iterator<Item = &Fresh> {
-        self.fresh.values().flatten().chain(&self.vague).filter(move |fresh| *fresh.order_id == *order_id)
+        self.fresh
+            .values()
+            .flat_map(Shelf::iter)
+            .chain(&self.vague)
+            .filter(move |fresh| *fresh.order_id == *order_id)
     }
 
     /// Returns those whose records do not show their key.
@@ -118,7 +123,7 @@ impl Unowned {
     }
 
     pub(super) fn has_room(&self, keep: Relevance, key: Option<&Key>) -> bool {
-        let on_shelf = key.map_or(self.vague.len(), |key| self.fresh.get(key).map_or(0, Vec::len));
+        let on_shelf = key.map_or(self.vague.len(), |key| self.fresh.get(key).map_or(0, Shelf::len));
         match keep {
             Relevance::Ours if key.is_some() => on_shelf < KEPT,
             Relevance::Ours | Relevance::Near => on_shelf < NEAR,
@@ -158,34 +163,34 @@ impl Unowned {
     /// Takes out an order with all of its legs, for an owner.
     pub(super) fn take(&mut self, order_id: &str) -> Option<Fresh> {
         let mut taken = None;
-        for list in self.fresh.values_mut().chain([&mut self.vague]) {
-            list.retain_mut(|fresh| {
-                let other = &*fresh.order_id != order_id;
-                if !other {
-                    taken.get_or_insert_with(|| fresh.clone());
-                }
-                other
-            });
-        }
-        self.fresh.retain(|_, list| !list.is_empty());
+        let mut is_other = |fresh: &Fresh| {
+            let other = &*fresh.order_id != order_id;
+            if !other {
+                taken.get_or_insert_with(|| fresh.clone());
+            }
+            other
+        };
+        self.fresh.values_mut().for_each(|shelf| shelf.retain(&mut is_other));
+        self.vague.retain(&mut is_other);
+        self.fresh.retain(|_, shelf| !shelf.is_empty());
         self.strange.remove(order_id);
         taken
     }
 
     /// Returns the orders whose key may be one of ours, for marks.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Fresh> {
-        self.fresh.values_mut().flatten().chain(&mut self.vague)
+        self.fresh.values_mut().flat_map(Shelf::iter_mut).chain(&mut self.vague)
     }
 
     /// Returns the identifiers of all orders whose records are kept.
     pub(super) fn order_ids(&self) -> BTreeSet<Arc<str>> {
-        let kept = self.fresh.values().flatten().chain(&self.vague).chain(self.strange.iter());
+        let kept = self.fresh.values().flat_map(Shelf::iter).chain(&self.vague).chain(self.strange.iter());
         kept.map(|fresh| fresh.order_id.clone()).collect()
     }
 
     /// Returns the order with this identifier, while it can still be claimed.
     #[cfg(test)]
     pub(super) fn get(&self, order_id: &str) -> Option<&Fresh> {
-        self.fresh.values().flatten().find(|fresh| &*fresh.order_id == order_id)
+        self.fresh.values().flat_map(Shelf::iter).find(|fresh| &*fresh.order_id == order_id)
     }
 }

@@ -7,7 +7,11 @@ use super::*;
 use crate::{
     numbers::ReadNo,
     protocol::{
-        attempt::Never, event::Answer, fidelity::ListFidelity, order_event::OrderEvent, resolution::Verdict,
+        attempt::Never,
+        event::Answer,
+        fidelity::ListFidelity,
+        order_event::OrderEvent,
+        resolution::{Reason, Verdict},
         wake::Purpose,
     },
 };
