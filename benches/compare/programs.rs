@@ -37,6 +37,7 @@ pub(super) const SUBJECTS: &[Subject] = &[
     },
     Subject { name: "burst", timed: None, counted: &["burst"], gated: false },
     Subject { name: "renewal", timed: None, counted: &["renewal"], gated: true },
+    Subject { name: "proxy", timed: None, counted: &["proxy"], gated: false },
     // How often a socket is polled is up to the machine, so that its counts differ by a few in a hundred.
     Subject { name: "loopback", timed: None, counted: &["instructions", "allocations"], gated: false },
 ];
