@@ -36,11 +36,11 @@ impl Hearing {
             return if *turns > self.turns { Heard::Resumed } else { Heard::Lost };
         }
         self.turns = *turns;
-        // Not those that it heard of before the store lost some.
-        if heard == turns || owner.is_none() && *is_known {
+        // A store that may have lost writes says nothing of its owner: neither that it has heard, nor that there is none.
+        if *is_known && (heard == turns || owner.is_none()) {
             return Heard::Everywhere;
         }
-        // As a process waits that wants the orders. A store that may have forgotten an owner says nothing of it.
+        // As a process waits that wants the orders.
         match &self.silent {
             Some((seen, since)) if seen == owner => {
                 if sent - since >= LEASE_LIFE {
@@ -88,6 +88,17 @@ mod tests {
         let (mut hearing, emptied) = (Hearing::default(), HaltState { is_known: false, ..state(1, 0, None) });
         assert_eq!(hearing.look(&emptied, 0, 0), Heard::NotYet);
         assert_eq!(hearing.look(&emptied, 8 * S, 8 * S), Heard::Everywhere);
+    }
+
+    /// Regression: turns 3 were heard, 4 resumed, and a store that had lost 4 said that 3 were heard.
+    #[test]
+    fn a_store_that_may_have_lost_a_resume_does_not_vouch_for_the_owner() {
+        let (mut hearing, lossy) =
+            (Hearing::default(), HaltState { is_known: false, ..state(3, 3, Some(7)) });
+        assert_eq!(hearing.look(&lossy, 0, S), Heard::NotYet);
+        // The owner has renewed, and told that it knows of more.
+        assert_eq!(hearing.look(&state(5, 4, Some(8)), 2 * S, 2 * S), Heard::NotYet);
+        assert_eq!(hearing.look(&state(5, 5, Some(9)), 3 * S, 3 * S), Heard::Everywhere);
     }
 
     #[test]

@@ -224,6 +224,11 @@ impl Keeper {
 
     /// Asks whether the kill switch was turned.
     async fn look(&mut self) {
+        if self.seat.fence().is_none() {
+            // No order leaves any more.
+            self.looks_at = Instant::now() + micros(LOOKS_EVERY);
+            return;
+        }
         match self.book.turn(None).await {
             Ok(state) => self.hear(state.turns),
             // The lease ends by itself if that goes on.

@@ -123,9 +123,10 @@ impl Ledger {
                 self.counter += 1;
                 let fence = Fence { counter: self.counter, owner: owner.to_owned() };
                 self.lease = Some(Lease { fence, renewals: 0, name: name.to_owned() });
+                // It is told of them before the orders are its own. Not where it asks again: an old call may come late.
+                self.heard = self.turns;
             }
         }
-        self.heard = self.turns;
         Taken::Yes { counter: self.counter, entries: self.entries }
     }
 
@@ -190,6 +191,7 @@ impl Ledger {
         // its place, who never renews, and is waited for.
         let fence = Fence { counter: self.counter, owner: mark.to_owned() };
         self.lease = Some(Lease { fence, renewals: 0, name: "nobody".to_owned() });
+        self.heard = 0;
         true
     }
 

@@ -7,5 +7,5 @@ redis.call('HSET', key, 'run', '{run_id}', 'entries', redis.call('XLEN', journal
 redis.call('HSETNX', key, 'counter', 0)
 -- An owner that has not heard of the loss may still send, and its last renewals may be lost. So another one takes its place,
 -- who never renews, and is waited for.
-redis.call('HSET', key, 'owner', ARGV[1], 'name', 'nobody', 'renewals', 0)
+redis.call('HSET', key, 'owner', ARGV[1], 'name', 'nobody', 'renewals', 0, 'heard', 0)
 return {1}

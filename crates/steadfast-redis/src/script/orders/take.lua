@@ -17,8 +17,7 @@ end
 -- A lost reply is asked for again.
 if owner ~= ARGV[4] then
   redis.call('HINCRBY', key, 'counter', 1)
-  redis.call('HSET', key, 'owner', ARGV[4], 'name', ARGV[5], 'renewals', 0)
+  redis.call('HSET', key, 'owner', ARGV[4], 'name', ARGV[5], 'renewals', 0, 'heard', turns)
   redis.call('HSETNX', key, 'salt', ARGV[4])
 end
-redis.call('HSET', key, 'heard', turns)
 return {1, redis.call('HGET', key, 'counter'), kept[6], redis.call('HGET', key, 'salt'), turns}
