@@ -81,13 +81,16 @@ impl OrderProtocol {
     /// Such an order has the quantity of one, carries the tag of one, or may be one that was found absent or refused,
     /// in another form. A crowd of other ones is not compared with each decided intent.
     fn may_be_late(&self, key: &Key) -> VecDeque<Fresh> {
-        let decided = || self.finished_of(key).map(|(_, intent)| intent);
+        let mut unreported = self.listed.unowned.of(key).filter(|fresh| !fresh.flagged).peekable();
+        if unreported.peek().is_none() {
+            // The usual case: no look at each decided intent.
+            return VecDeque::new();
+        }
+        let mut decided = self.finished_of(key).map(|(_, intent)| intent);
         let in_any_form =
-            !self.tags.is_unused() || decided().any(|it| it.was_told_absent() || it.was_refused());
-        let may_be = |fresh: &&Fresh| {
-            !fresh.flagged && (in_any_form || self.finished_like(key, &fresh.record).next().is_some())
-        };
-        self.listed.unowned.of(key).filter(may_be).cloned().collect()
+            !self.tags.is_unused() || decided.any(|it| it.was_told_absent() || it.was_refused());
+        let is_of_one = |fresh: &&Fresh| self.finished_like(key, &fresh.record).next().is_some();
+        unreported.filter(|fresh| in_any_form || is_of_one(fresh)).cloned().collect()
     }
 
     /// True if these are all unreported orders of a key that belong to a decided intent, by a look at each of them.

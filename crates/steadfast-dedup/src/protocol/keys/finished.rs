@@ -1,6 +1,6 @@
 //! The decided intents of a key, also by quantity: a listed order that is exactly one of theirs has its quantity.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use steadfast_spec::Decimal;
 
@@ -10,28 +10,19 @@ use crate::numbers::IntentNo;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Finished {
     all: BTreeMap<IntentNo, Decimal>,
-    /// Those of each quantity, the oldest first.
-    by_qty: BTreeMap<Decimal, VecDeque<IntentNo>>,
+    by_qty: BTreeSet<(Decimal, IntentNo)>,
 }
 
 impl Finished {
     pub(super) fn insert(&mut self, number: IntentNo, qty: Decimal) {
         self.remove(number);
         self.all.insert(number, qty);
-        let alike = self.by_qty.entry(qty).or_default();
-        let at = alike.partition_point(|&other| other < number);
-        alike.insert(at, number);
+        self.by_qty.insert((qty, number));
     }
 
     pub(super) fn remove(&mut self, number: IntentNo) {
-        let Some(qty) = self.all.remove(&number) else { return };
-        if let Some(alike) = self.by_qty.get_mut(&qty) {
-            if let Ok(at) = alike.binary_search(&number) {
-                alike.remove(at);
-            }
-            if alike.is_empty() {
-                self.by_qty.remove(&qty);
-            }
+        if let Some(qty) = self.all.remove(&number) {
+            self.by_qty.remove(&(qty, number));
         }
     }
 
@@ -50,7 +41,8 @@ impl Finished {
 
     /// Returns those of this quantity, the oldest first.
     pub(crate) fn of_qty(&self, qty: Decimal) -> impl Iterator<Item = IntentNo> + '_ {
-        self.by_qty.get(&qty).into_iter().flatten().copied()
+        let range = (qty, IntentNo(0))..=(qty, IntentNo(u64::MAX));
+        self.by_qty.range(range).map(|&(_, number)| number)
     }
 }
 
