@@ -6,6 +6,7 @@ mod asked;
 mod layers;
 mod loopback;
 mod permits;
+mod upstream;
 mod windows;
 
 use std::{alloc::System, future::poll_fn, hint::black_box};

@@ -9,6 +9,7 @@ mod asked;
 mod layers;
 mod loopback;
 mod permits;
+mod upstream;
 mod windows;
 
 use std::{future::poll_fn, hint::black_box, process::Command};

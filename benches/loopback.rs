@@ -7,8 +7,8 @@
 
 use std::{
     future::{Ready, ready},
-    io::{self, Read as _, Write as _},
-    net::{SocketAddr, TcpListener, TcpStream},
+    io,
+    net::{SocketAddr, TcpListener},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -35,12 +35,18 @@ use tower::{
     timeout::TimeoutLayer,
 };
 
-use crate::layers::{FourTimes, MINUTE, MOST, Meter, STEADFAST, unbounded};
+use crate::{
+    layers::{FourTimes, MINUTE, MOST, Meter, STEADFAST, unbounded},
+    upstream::answer_each,
+};
 
 /// The whole stack with a token that a login renews, not a fixed one.
 const RENEWING: &str = "steadfast, renewing token";
 
 const CASE: &str = "a read over TCP";
+
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 20\r\n\
+    date: Sun, 01 Jun 2025 10:00:00 GMT\r\n\r\n{\"s\":\"ok\",\"d\":[]   }";
 
 /// Passes every client to `meter`.
 pub(crate) fn each(meter: &mut impl Meter) -> Result<(), BoxError> {
@@ -176,27 +182,9 @@ impl Server {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 accepted.fetch_add(1, Ordering::SeqCst);
-                thread::spawn(move || answer(stream));
+                thread::spawn(move || answer_each(stream, ANSWER));
             }
         });
         Ok(Self { address, connections })
-    }
-}
-
-fn answer(mut stream: TcpStream) -> io::Result<()> {
-    const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 20\r\n\
-        date: Sun, 01 Jun 2025 10:00:00 GMT\r\n\r\n{\"s\":\"ok\",\"d\":[]   }";
-    let mut read = [0; 4_096];
-    let mut filled = 0;
-    loop {
-        let more = stream.read(&mut read[filled..])?;
-        if more == 0 {
-            return Ok(());
-        }
-        filled += more;
-        if read[..filled].ends_with(b"\r\n\r\n") {
-            stream.write_all(ANSWER)?;
-            filled = 0;
-        }
     }
 }

@@ -7,6 +7,7 @@
 //! crosses cores, which is half of the time of a read.
 
 mod asked;
+mod upstream;
 
 use std::{
     env, fs,
@@ -22,7 +23,7 @@ use std::{
 use steadfast::BoxError;
 use tokio::time::Instant;
 
-use crate::asked::Asked;
+use crate::{asked::Asked, upstream::answer_each};
 
 const ROUNDS: usize = 5;
 const TURN: Duration = Duration::from_secs(2);
@@ -241,25 +242,14 @@ fn upstream() -> io::Result<SocketAddr> {
     Ok(address)
 }
 
-fn answer(mut stream: TcpStream) -> io::Result<()> {
+fn answer(stream: TcpStream) -> io::Result<()> {
     let answer = format!(
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
          date: Sun, 01 Jun 2025 10:00:00 GMT\r\n\r\n{ANSWER_BODY}",
         ANSWER_BODY.len()
     );
     stream.set_nodelay(true)?;
-    let (mut read, mut filled) = ([0; 4_096], 0);
-    loop {
-        let more = stream.read(&mut read[filled..])?;
-        if more == 0 {
-            return Ok(());
-        }
-        filled += more;
-        if read[..filled].ends_with(b"\r\n\r\n") {
-            stream.write_all(answer.as_bytes())?;
-            filled = 0;
-        }
-    }
+    answer_each(stream, answer.as_bytes())
 }
 
 /// Reads through a proxy for some time, on each connection one after the other.
@@ -304,7 +294,7 @@ fn connect(address: SocketAddr) -> Result<TcpStream, BoxError> {
                 stream.set_read_timeout(Some(Duration::from_secs(10)))?;
                 return Ok(stream);
             }
-            Err(_) => thread::sleep(Duration::from_millis(50)),
+            Err(_) => thread::sleep(Duration::from_millis(50)), // no event tells that it listens
         }
     }
     Err(format!("nobody listens at {address}").into())
