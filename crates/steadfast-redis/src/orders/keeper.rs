@@ -160,7 +160,8 @@ impl Keeper {
                         None => return,
                     },
                     () = sleep_until(self.renews_at) => {}
-                    () = sleep_until(self.looks_at) => self.look().await,
+                    // Without the orders none leaves.
+                    () = sleep_until(self.looks_at), if self.seat.fence().is_some() => self.look().await,
                 }
                 continue;
             }
@@ -224,11 +225,6 @@ impl Keeper {
 
     /// Asks whether the kill switch was turned.
     async fn look(&mut self) {
-        if self.seat.fence().is_none() {
-            // No order leaves any more.
-            self.looks_at = Instant::now() + micros(LOOKS_EVERY);
-            return;
-        }
         match self.book.turn(None).await {
             Ok(state) => self.hear(state.turns),
             // The lease ends by itself if that goes on.
