@@ -14,7 +14,7 @@ pub(crate) async fn halt(proxy: &Proxy) -> Response<AnswerBody> {
     let (halting, proxy) = (shared.halt(true), proxy.clone());
     // A task of its own, so that an operator who does not wait ends nothing.
     let halted =
-        tokio::spawn(async move { halting.await.inspect(|()| proxy.forward.switch.is_halted_everywhere()) });
+        tokio::spawn(async move { halting.await.inspect(|()| proxy.forward.switch.hand_over_halt()) });
     match halted.await.unwrap_or_else(|_| Err("it was interrupted".to_owned())) {
         Ok(()) => text(StatusCode::OK, "halted\n"),
         Err(why) => {

@@ -54,8 +54,9 @@ impl Switch {
         self.client.get().halt();
     }
 
-    /// The halt of an operator holds in all sidecars that share the orders, and there it is resumed.
-    pub(crate) fn is_halted_everywhere(&self) {
+    /// Turns its own switch back after a halt of an operator, which holds in all sidecars that share the orders now, and is
+    /// resumed there.
+    pub(crate) fn hand_over_halt(&self) {
         let mut reasons = self.reasons.lock();
         reasons.is_halted = false;
         if self.is_running() && !reasons.is_read_only {
