@@ -255,7 +255,7 @@ async fn agree(decisions: u32, seed: u64) {
         let Counts { granted, together, refused, settled, lent } = pair.counts;
         assert!(lent > 0 || number > 0, "{:?}", pair.counts);
         assert!(
-            granted.min(refused).min(settled) > decisions / 20 && together > decisions / 250,
+            granted.min(refused).min(settled) > decisions / 40 && together > decisions / 250,
             "{:?}",
             pair.counts
         );
