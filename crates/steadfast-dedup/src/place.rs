@@ -10,6 +10,7 @@ pub(crate) mod deadline;
 pub(crate) mod future;
 pub(crate) mod layer;
 pub(crate) mod observe;
+pub(crate) mod open_call;
 pub(crate) mod order_form;
 pub(crate) mod place_call;
 pub(crate) mod place_loop;

@@ -8,18 +8,17 @@ use tower_service::Service;
 
 use crate::{
     error::OrderWithheld,
-    numbers::IntentNo,
     place::{
         answer::{CallResult, attached, joined},
         deadline::{deadline, within},
+        open_call::OpenCall,
         order_form::{read_form, read_order},
         place_loop::PlaceLoop,
     },
     protocol::resolution::{Reason, Unresolved, Verdict},
     tracker::{
-        account::{Account, calls::Opening},
+        account::calls::Opening,
         halt::HaltEpoch,
-        polled_calls::Opener,
         poller::{Template, starter},
         ticket::Ticket,
     },
@@ -83,12 +82,10 @@ where
                 match account.open(&order, name.clone()).map_err(Failure::refused)? {
                     Opening::New(intent, opener) => {
                         self.ticket.set_intent(intent);
-                        let _open = OpenCall { account, intent, opener };
+                        let open = OpenCall::new(account, intent, opener);
                         let (ticket, service) = (&self.ticket, &mut self.service);
                         let form = account.form_of(intent, form);
-                        return PlaceLoop::new(ticket, service, form, intent, epoch)
-                            .place(self.request)
-                            .await;
+                        return PlaceLoop::new(ticket, service, form, open, epoch).place(self.request).await;
                     }
                     Opening::Attached(number, rejected) => {
                         let deadline = deadline(self.request.extensions());
@@ -112,16 +109,3 @@ where
 
 /// Bytes. With it and the longest form a record of the journal stays below what can be read again.
 const LONGEST_NAME: usize = 1_024;
-
-/// A call that has opened an intent, until it returns or is dropped.
-struct OpenCall<'a> {
-    account: &'a Arc<Account>,
-    intent: IntentNo,
-    opener: Opener,
-}
-
-impl Drop for OpenCall<'_> {
-    fn drop(&mut self) {
-        self.account.end_call(self.intent, self.opener);
-    }
-}

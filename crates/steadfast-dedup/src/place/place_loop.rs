@@ -14,6 +14,7 @@ use crate::{
         answer::{CallResult, SendResult, in_doubt, joined, synthesized, unsent},
         body::ResponseBody,
         deadline::{deadline, within},
+        open_call::OpenCall,
     },
     protocol::resolution::{Reason, Resolution, Unresolved, Verdict},
     tracker::{
@@ -28,7 +29,7 @@ pub(crate) struct PlaceLoop<'a, S> {
     ticket: &'a Arc<Ticket>,
     service: &'a mut S,
     form: Bytes,
-    intent: IntentNo,
+    open: OpenCall<'a>,
     epoch: HaltEpoch,
 }
 
@@ -37,10 +38,10 @@ impl<'a, S> PlaceLoop<'a, S> {
         ticket: &'a Arc<Ticket>,
         service: &'a mut S,
         form: Bytes,
-        intent: IntentNo,
+        open: OpenCall<'a>,
         epoch: HaltEpoch,
     ) -> Self {
-        Self { ticket, service, form, intent, epoch }
+        Self { ticket, service, form, open, epoch }
     }
 
     pub(crate) async fn place<B, RB>(&mut self, request: Request<B>) -> CallResult<RB>
@@ -51,16 +52,16 @@ impl<'a, S> PlaceLoop<'a, S> {
     {
         let deadline = deadline(request.extensions());
         let ticket = self.ticket;
-        let account = &ticket.account;
+        let (account, intent) = (&ticket.account, self.open.intent());
         // If the orders are lost meanwhile, it goes on and is withheld.
-        if within(deadline, account.unless_lost(account.turn(self.intent))).await.is_none() {
+        if within(deadline, account.unless_lost(account.turn(intent))).await.is_none() {
             // An earlier call may have sent it under the same name.
-            let verdict = account.conclude(self.intent, false);
-            return unsent(account, self.intent, Failure::refused(OrderWithheld::KeyBusy).into(), verdict);
+            let verdict = account.conclude(intent, false);
+            return unsent(account, intent, Failure::refused(OrderWithheld::KeyBusy).into(), verdict);
         }
         account.baseline().await;
         self.checked(deadline).await;
-        if let Some(answer) = displaced(account, self.intent).await {
+        if let Some(answer) = displaced(account, intent).await {
             return answer;
         }
         let spare = Spare::of(&request);
@@ -75,12 +76,12 @@ impl<'a, S> PlaceLoop<'a, S> {
         }
         // A list has shown it while it waited to leave.
         if answer.is_err()
-            && let Some(answer) = displaced(account, self.intent).await
+            && let Some(answer) = displaced(account, intent).await
         {
             return answer;
         }
         // The usual end. Anything else needs the verdict.
-        if is_success(&answer) && account.conclude_acknowledged(self.intent) {
+        if is_success(&answer) && self.open.acknowledged() {
             return answer.map(|response| response.map(ResponseBody::service));
         }
         // Its repeat did not leave. The caller is told of the refusal before it once a list agrees.
@@ -88,7 +89,7 @@ impl<'a, S> PlaceLoop<'a, S> {
             self.checked(deadline).await;
         }
         let (mut resent, mut doubted) = (false, false);
-        let mut verdict = account.conclude(self.intent, is_rejected(&answer));
+        let mut verdict = account.conclude(intent, is_rejected(&answer));
         loop {
             verdict = match verdict {
                 Verdict::Pending => {
@@ -97,11 +98,11 @@ impl<'a, S> PlaceLoop<'a, S> {
                 }
                 // An unused grant lapses.
                 Verdict::Resend if account.halt.check(Some(self.epoch)).is_err() => {
-                    account.conclude(self.intent, false)
+                    account.conclude(intent, false)
                 }
                 Verdict::Resend => {
                     let next = self.send(spare.clone().with(B::default()), SendKind::Again).await;
-                    let verdict = account.conclude(self.intent, false);
+                    let verdict = account.conclude(intent, false);
                     // A resend that certainly placed nothing does not settle the send before it: unless the resend
                     // was acknowledged, keep the first answer.
                     if matches!(verdict, Verdict::Acknowledged { .. }) {
@@ -120,7 +121,7 @@ impl<'a, S> PlaceLoop<'a, S> {
                 }
                 Verdict::Unresolved(unresolved) => return in_doubt(answer, unresolved),
                 // An order that was in doubt and is forgotten may still exist.
-                Verdict::NotPlaced if doubted && !account.is_refused(self.intent) => {
+                Verdict::NotPlaced if doubted && !account.is_refused(intent) => {
                     Verdict::Unresolved(Unresolved::new(Reason::EpochChanged, Vec::new()))
                 }
                 // A layer below withheld the answer.
@@ -130,7 +131,7 @@ impl<'a, S> PlaceLoop<'a, S> {
                 }
                 Verdict::Acknowledged { .. } | Verdict::NotPlaced => {
                     let answer = match answer {
-                        Err(error) => return unsent(account, self.intent, error, verdict),
+                        Err(error) => return unsent(account, intent, error, verdict),
                         answer => answer,
                     };
                     return answer.map(|mut response| {
@@ -147,7 +148,7 @@ impl<'a, S> PlaceLoop<'a, S> {
     /// Waits, without a permit, for the list that confirms a refusal. `SendGuard` holds back a send that comes too
     /// early.
     async fn checked(&mut self, deadline: Option<Instant>) {
-        if let Some(checked) = self.ticket.account.check(self.intent) {
+        if let Some(checked) = self.ticket.account.check(self.open.intent()) {
             within(deadline, checked).await;
         }
     }
@@ -155,14 +156,14 @@ impl<'a, S> PlaceLoop<'a, S> {
     /// Waits for a verdict, the caller's deadline or the loss of the orders. After the deadline the search goes on without
     /// the caller; after the loss it finds nothing any more.
     async fn wait(&mut self, deadline: Option<Instant>) -> Verdict {
-        let account = &self.ticket.account;
-        let reason = match within(deadline, account.unless_lost(account.decided(self.intent))).await {
+        let (account, intent) = (&self.ticket.account, self.open.intent());
+        let reason = match within(deadline, account.unless_lost(account.decided(intent))).await {
             Some(Some(verdict)) => return verdict,
             Some(None) => Reason::OwnerChanged,
             None => Reason::Deadline,
         };
-        account.abandon(self.intent);
-        Verdict::Unresolved(Unresolved::new(reason, account.candidates(self.intent)))
+        account.abandon(intent);
+        Verdict::Unresolved(Unresolved::new(reason, account.candidates(intent)))
     }
 
     fn send<B, RB>(

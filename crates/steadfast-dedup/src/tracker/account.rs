@@ -191,12 +191,41 @@ mod tests {
     use super::{calls::Opening, *};
     use crate::{
         numbers::{AttemptNo, IntentNo, Session},
+        place::open_call::OpenCall,
         protocol::{
             effect::Effect,
             event::{Answer, Event},
         },
         tracker::order_tracker::OrderTracker,
     };
+
+    fn order(qty: u32) -> Arc<OrderRequest> {
+        let form =
+            format!("symId=S&qty={qty}&side=buy&type=limit&limitPrice=5&product=delivery&validity=day");
+        OrderRequest::from_fields(Form::parse(form.as_bytes()).unwrap().iter()).unwrap().into()
+    }
+
+    #[test]
+    fn an_acknowledged_call_ends_with_its_verdict_and_only_once() {
+        let account = OrderTracker::default().account(None);
+        let open = |qty| match account.open(&order(qty), None).unwrap() {
+            Opening::New(intent, opener) => OpenCall::new(&account, intent, opener),
+            Opening::Attached(..) => panic!("joins an earlier call"),
+        };
+        let are_open = || account.shared.look(|state| state.calls.are_open());
+        let mut call = open(1);
+        let attempt = account.begin(call.intent(), Session::default()).unwrap().attempt;
+        account.send(attempt, true, account.halt.epoch().unwrap(), None).unwrap();
+        assert!(!call.acknowledged() && are_open(), "nothing is known of it yet");
+        account.close(attempt, Outcome::Accepted { order_id: Some("7".into()) }, Answer::Status(200));
+        assert!(call.acknowledged() && !are_open());
+
+        let other = open(2);
+        drop(call);
+        assert!(are_open(), "the other one");
+        drop(other);
+        assert!(!are_open());
+    }
 
     /// Regression: a shutdown ended between a step and its events, and a program that then read them missed some.
     #[tokio::test]
@@ -217,11 +246,7 @@ mod tests {
     #[test]
     fn o05_a_refused_call_does_not_end_the_one_that_repeats_it() {
         let account = OrderTracker::default().account(None);
-        let form =
-            Form::parse(b"symId=S&qty=1&side=buy&type=limit&limitPrice=5&product=delivery&validity=day")
-                .unwrap();
-        let order = Arc::new(OrderRequest::from_fields(form.iter()).unwrap());
-        let open = || match account.open(&order, Some(ext::IntentId::new("n"))).unwrap() {
+        let open = || match account.open(&order(1), Some(ext::IntentId::new("n"))).unwrap() {
             Opening::New(intent, opener) => (intent, opener),
             Opening::Attached(..) => panic!("joins the earlier call"),
         };

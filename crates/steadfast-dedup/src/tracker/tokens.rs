@@ -24,6 +24,11 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
+    /// True if a token of the session is kept.
+    pub(crate) fn knows(&self, session: Session) -> bool {
+        self.kept.iter().any(|token| token.session == session)
+    }
+
     /// Keeps the token of a request; true if it was not known.
     pub(crate) fn keep(
         &mut self,
@@ -31,7 +36,7 @@ impl Tokens {
         headers: &HeaderMap,
         extensions: &http::Extensions,
     ) -> bool {
-        if self.kept.iter().any(|token| token.session == session) {
+        if self.knows(session) {
             return false;
         }
         let Some(authorization) = headers.get(header::AUTHORIZATION) else { return false };

@@ -19,7 +19,7 @@ use crate::{
         order_tag::{OrderTag, with_field},
         policy::OrdersScope,
     },
-    tracker::{halt::HaltEpoch, joined::Rejected, polled_calls::Opener},
+    tracker::{halt::HaltEpoch, joined::Rejected, polled_calls::Opener, shared_protocol::State},
 };
 
 /// The kind of a call with an order.
@@ -83,11 +83,18 @@ impl Account {
     ///
     /// Keeps the request's token, to read this session's list when the session is over.
     pub(crate) fn meets<B>(self: &Arc<Self>, session: Session, request: &Request<B>) -> bool {
+        let keeps_tokens = self.settings.orders_scope == OrdersScope::Session;
+        let is_known = |state: &mut State| {
+            let has_token = !keeps_tokens || state.tokens.knows(state.protocol.scoped(session));
+            has_token && !state.protocol.is_new(session)
+        };
+        // As nearly every session is: then there is nothing to record.
+        if self.shared.look(is_known) {
+            return false;
+        }
         self.with(|state, now, effects| {
             let own = state.protocol.scoped(session);
-            if self.settings.orders_scope == OrdersScope::Session
-                && state.tokens.keep(own, request.headers(), request.extensions())
-            {
+            if keeps_tokens && state.tokens.keep(own, request.headers(), request.extensions()) {
                 effects.extend(state.protocol.step(now, Event::SessionKept(session)));
             }
             let new = state.protocol.is_new(session);
@@ -187,11 +194,16 @@ impl Account {
         })
     }
 
-    /// Does the same for an acknowledged answer: true if the protocol agrees, so that nothing is left to do.
-    pub(crate) fn conclude_acknowledged(self: &Arc<Self>, intent: IntentNo) -> bool {
+    /// Does the same for an acknowledged answer: true if the protocol agrees. Then the call has ended, and nothing is left
+    /// to do.
+    pub(crate) fn conclude_acknowledged(self: &Arc<Self>, intent: IntentNo, opener: Opener) -> bool {
         self.with(|state, now, effects| {
             effects.extend(state.protocol.step(now, Event::Concluded(intent)));
-            state.protocol.is_acknowledged(intent)
+            let acknowledged = state.protocol.is_acknowledged(intent);
+            if acknowledged {
+                state.calls.end(intent, opener);
+            }
+            acknowledged
         })
     }
 

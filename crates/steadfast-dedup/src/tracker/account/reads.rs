@@ -9,12 +9,23 @@ use super::Account;
 use crate::{
     numbers::{ReadNo, Session},
     protocol::{event::Event, read_fault::ReadFault, wake::Purpose},
-    tracker::{shared_protocol::Plan, tokens::OwnToken},
+    tracker::{
+        shared_protocol::{Plan, State},
+        tokens::OwnToken,
+    },
 };
 
 impl Account {
     /// Waits, for at most a second, until the list is known before the first order of a day or session.
     pub(crate) async fn baseline(self: &Arc<Self>) {
+        let is_known = |state: &mut State| {
+            let now = self.shared.clock().now();
+            !state.protocol.needs_baseline(now) && state.protocol.baseline_wanted().is_none()
+        };
+        // As it nearly always is: then there is nothing to record.
+        if self.shared.look(is_known) {
+            return;
+        }
         let wanted = self.with(|state, now, effects| {
             if state.protocol.needs_baseline(now) {
                 effects.extend(state.protocol.step(now, Event::BaselineWanted));
