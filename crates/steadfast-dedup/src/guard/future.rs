@@ -2,6 +2,7 @@ use std::{
     fmt, mem,
     pin::Pin,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -9,7 +10,7 @@ use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use steadfast_call::{BoxError, Failure, Fate};
-use tokio::time::{Timeout, error::Elapsed};
+use tokio::time::{Timeout, error::Elapsed, timeout};
 use tower_service::Service;
 
 use crate::{
@@ -22,6 +23,11 @@ use crate::{
     journal::{Durable, JournalError},
     tracker::account::checking::Checked,
 };
+
+/// How long a repeat after a refusal waits, with its permit, for the list that confirms the refusal.
+///
+/// A renewed token comes at once, and the list is read a second after the refusal.
+const CHECK_PATIENCE: Duration = Duration::from_secs(2);
 
 pin_project! {
     /// The future of a [`SendGuard`](crate::SendGuard).
@@ -40,10 +46,36 @@ pin_project! {
     enum State<S, B, F> {
         Withheld { why: Option<OrderWithheld> },
         // The repeat of a refused order waits for the list that confirms the refusal.
-        Checking { #[pin] checked: Timeout<Checked>, ready: Option<(SendGuard<S>, Request<B>)> },
+        Checking { held: Pin<Box<Held<Checked, (SendGuard<S>, Request<B>)>>> },
         // The attempt's journal entry is not durable yet.
-        Writing { #[pin] durable: Timeout<Durable>, ready: Option<(S, Request<GuardedBody<B>>)> },
+        Writing { held: Pin<Box<HeldByJournal<S, B>>> },
         Sending { #[pin] response: F },
+    }
+}
+
+pin_project! {
+    /// A send that waits. Boxed, because most sends wait for nothing, and the future of every call has room for it.
+    pub(super) struct Held<T, R> {
+        #[pin]
+        wait: Timeout<T>,
+        ready: Option<R>,
+    }
+}
+
+/// A send that waits for its attempt's journal entry.
+pub(super) type HeldByJournal<S, B> = Held<Durable, (S, Request<GuardedBody<B>>)>;
+
+impl<T: Future, R> Held<T, R> {
+    pub(super) fn until(wait: T, patience: Duration, ready: R) -> Pin<Box<Self>> {
+        Box::pin(Self { wait: timeout(patience, wait), ready: Some(ready) })
+    }
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T::Output, Elapsed>> {
+        self.project().wait.poll(cx)
+    }
+
+    fn take(self: Pin<&mut Self>) -> Option<R> {
+        self.project().ready.take()
     }
 }
 
@@ -55,8 +87,9 @@ where
         Self { state: State::of(entered), send }
     }
 
-    pub(super) fn checking(checked: Timeout<Checked>, guard: SendGuard<S>, request: Request<B>) -> Self {
-        Self { state: State::Checking { checked, ready: Some((guard, request)) }, send: OpenSend::default() }
+    pub(super) fn checking(checked: Checked, guard: SendGuard<S>, request: Request<B>) -> Self {
+        let held = Held::until(checked, CHECK_PATIENCE, (guard, request));
+        Self { state: State::Checking { held }, send: OpenSend::default() }
     }
 }
 
@@ -64,9 +97,7 @@ impl<S, B, F> State<S, B, F> {
     fn of(entered: Entered<S, B, F>) -> Self {
         match entered {
             Entered::Withheld(why) => Self::Withheld { why: Some(why) },
-            Entered::Writing(durable, service, request) => {
-                Self::Writing { durable, ready: Some((service, request)) }
-            }
+            Entered::Writing(held) => Self::Writing { held },
             Entered::Sent(response) => Self::Sending { response },
         }
     }
@@ -89,9 +120,9 @@ where
                     let why = why.take().unwrap_or(OrderWithheld::NotWanted);
                     return Poll::Ready(Err(Failure::refused(why).into()));
                 }
-                StateProj::Checking { checked, ready } => {
-                    let checked = ready!(checked.poll(cx));
-                    let Some((mut guard, request)) = ready.take().filter(|_| checked.is_ok()) else {
+                StateProj::Checking { held } => {
+                    let checked = ready!(held.as_mut().poll(cx));
+                    let Some((mut guard, request)) = held.as_mut().take().filter(|_| checked.is_ok()) else {
                         // The permit goes back, and another is asked for.
                         let late = Failure::new(Fate::NeverLeft, OrderWithheld::RefusalUnchecked);
                         return Poll::Ready(Err(late.into()));
@@ -100,9 +131,9 @@ where
                     *this.send = send;
                     this.state.set(State::of(entered));
                 }
-                StateProj::Writing { durable, ready } => {
-                    let written = ready!(durable.poll(cx));
-                    match (written, ready.take()) {
+                StateProj::Writing { held } => {
+                    let written = ready!(held.as_mut().poll(cx));
+                    match (written, held.as_mut().take()) {
                         (Ok(Ok(())), Some((mut service, request))) => {
                             this.state.set(State::Sending { response: service.call(request) });
                         }

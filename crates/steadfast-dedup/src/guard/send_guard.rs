@@ -1,5 +1,6 @@
 use std::{
     mem,
+    pin::Pin,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
@@ -9,12 +10,13 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use steadfast_call::{BoxError, Call, Clocks, ext};
-use tokio::time::{Instant, Timeout, timeout};
+use tokio::time::Instant;
 use tower_service::Service;
 
 use crate::{
     error::OrderWithheld,
     guard::{
+        future::{Held, HeldByJournal},
         guarded_body::{CheckedChange, CheckedOrder, GuardedBody, SendCheck, TimeLimits},
         open_send::{OpenAttempt, OpenSend, SentRead},
     },
@@ -43,12 +45,11 @@ pub struct SendGuard<S> {
 }
 
 /// A request after its entry.
-#[expect(clippy::large_enum_variant, reason = "its future takes it apart at once")]
 pub(super) enum Entered<S, B, F> {
     /// It does not go down.
     Withheld(OrderWithheld),
     /// It goes down once the attempt's journal entry is durable.
-    Writing(Timeout<Durable>, S, Request<GuardedBody<B>>),
+    Writing(Pin<Box<HeldByJournal<S, B>>>),
     /// It went down.
     Sent(F),
 }
@@ -119,7 +120,7 @@ impl<S> SendGuard<S> {
             Some(durable) => {
                 let clone = self.inner.clone();
                 let service = mem::replace(&mut self.inner, clone);
-                Entered::Writing(timeout(PATIENCE, durable), service, request)
+                Entered::Writing(Held::until(durable, PATIENCE, (service, request)))
             }
         };
         (entered, OpenSend { attempt, read, session, credentials, asked })

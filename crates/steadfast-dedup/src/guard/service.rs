@@ -1,25 +1,18 @@
 use std::{
     mem,
     task::{Context, Poll},
-    time::Duration,
 };
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use steadfast_call::{BoxError, ext};
-use tokio::time::timeout;
 use tower_service::Service;
 
 use crate::{
     guard::{future::SendGuardFuture, guarded_body::GuardedBody, send_guard::SendGuard},
     tracker::{account::checking::Checked, ticket::Ticket},
 };
-
-/// How long a repeat after a refusal waits, with its permit, for the list that confirms the refusal.
-///
-/// A renewed token comes at once, and the list is read a second after the refusal.
-const CHECK_PATIENCE: Duration = Duration::from_secs(2);
 
 impl<S, B, RB> Service<Request<B>> for SendGuard<S>
 where
@@ -43,7 +36,7 @@ where
             Some(checked) => {
                 let clone = self.clone();
                 let guard = mem::replace(self, clone);
-                SendGuardFuture::checking(timeout(CHECK_PATIENCE, checked), guard, request)
+                SendGuardFuture::checking(checked, guard, request)
             }
         }
     }
