@@ -5,13 +5,14 @@ use http::{Response, StatusCode};
 use crate::{
     answer::AnswerBody,
     server::{Proxy, text},
+    sharing::NotResumed,
 };
 
 /// Halts this sidecar at once, and then all that share its orders.
 pub(crate) async fn halt(proxy: &Proxy) -> Response<AnswerBody> {
     proxy.forward.switch.halt();
     let Some(shared) = proxy.forward.shared.get() else { return text(StatusCode::OK, "halted\n") };
-    let (halting, proxy) = (shared.halt(true), proxy.clone());
+    let (halting, proxy) = (shared.halt(), proxy.clone());
     // A task of its own, so that an operator who does not wait ends nothing.
     let halted =
         tokio::spawn(async move { halting.await.inspect(|()| proxy.forward.switch.hand_over_halt()) });
@@ -37,10 +38,16 @@ pub(crate) async fn resume(proxy: &Proxy) -> Response<AnswerBody> {
     }
     let Some(shared) = proxy.forward.shared.get() else { return text(StatusCode::OK, "trading\n") };
     // As above.
-    let resumed = tokio::spawn(shared.halt(false));
-    match resumed.await.unwrap_or_else(|_| Err("it was interrupted".to_owned())) {
+    let resumed = tokio::spawn(shared.resume());
+    match resumed.await.unwrap_or_else(|_| Err(NotResumed::NotHeard("it was interrupted".to_owned()))) {
         Ok(()) => text(StatusCode::OK, "trading\n"),
-        Err(why) => {
+        Err(NotResumed::HaltedAgain { halt }) => {
+            let told = format!(
+                "halted: another sidecar has halted meanwhile, by halt {halt}; resume again to end that\n"
+            );
+            text(StatusCode::CONFLICT, told)
+        }
+        Err(NotResumed::NotHeard(why)) => {
             text(StatusCode::SERVICE_UNAVAILABLE, format!("a halt of all sidecars may still hold: {why}\n"))
         }
     }

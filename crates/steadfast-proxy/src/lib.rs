@@ -102,5 +102,5 @@ mod withheld;
 
 pub use crate::{
     server::Proxy,
-    sharing::{SharedOrders, Sharing},
+    sharing::{NotResumed, SharedOrders, Sharing},
 };

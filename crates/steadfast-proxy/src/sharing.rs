@@ -63,14 +63,30 @@ impl Sharing {
     }
 }
 
+/// Why orders do not leave again at all sidecars after a resume, or may not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NotResumed {
+    /// Another sidecar has halted meanwhile. Another resume ends that.
+    HaltedAgain {
+        /// The number of that halt.
+        halt: u64,
+    },
+    /// It is not known whether they heard of it: the reason.
+    NotHeard(String),
+}
+
 /// The orders that a sidecar shares with others of the account, as its program keeps them.
 pub trait SharedOrders: Send + Sync {
     /// Returns what is known now. It must not block.
     fn now(&self) -> Sharing;
 
-    /// Halts the orders of all sidecars that share them; if false, lets orders leave again. Resolves once that holds everywhere,
-    /// or to the reason for which it may not.
-    fn halt(&self, halts: bool) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
+    /// Halts the orders of all sidecars that share them. Resolves once that holds everywhere, or to the reason for which it may
+    /// not.
+    fn halt(&self) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
+
+    /// Lets orders of all those sidecars leave again. Resolves once that holds everywhere, or to the reason for which it may not.
+    fn resume(&self) -> Pin<Box<dyn Future<Output = Result<(), NotResumed>> + Send>>;
 
     /// Accepts by its mark, on a person's word, that the store may lack orders. Resolves to the reason for which that cannot be.
     fn accept(&self, mark: String) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;

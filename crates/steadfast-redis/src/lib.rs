@@ -70,7 +70,12 @@ pub use self::{
     connect::Connect,
     error::{NotGranted, StoreError, Unfit},
     health::Health,
-    orders::{Orders, error::OrdersError, standby::Standby, watch::OrdersWatch},
+    orders::{
+        Orders,
+        error::{OrdersError, ResumeError},
+        standby::Standby,
+        watch::OrdersWatch,
+    },
     rule::{Micros, Rule},
     script::Script,
     seal::{InvalidSeal, Seal},
@@ -82,7 +87,7 @@ pub use self::{
 #[doc(hidden)]
 pub use self::{
     orders::{
-        ledger::{Fence, HaltState, Lease, Ledger, Renewal, Taken, Told},
+        ledger::{Fence, HaltState, Lease, Ledger, Renewal, Taken, Told, Turn},
         scripts::OrdersScript,
     },
     script::{acquire_arguments, lend_arguments, read_arguments, settle_arguments},

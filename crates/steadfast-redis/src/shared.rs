@@ -17,7 +17,13 @@ use crate::{
     health::Health,
     line::Lines,
     new_token::NewToken,
-    orders::{Orders, Policy, book::Book, error::OrdersError, halt_call::HaltCall, standby::Standby},
+    orders::{
+        Orders, Policy,
+        book::Book,
+        error::{OrdersError, ResumeError},
+        halt_call::HaltCall,
+        standby::Standby,
+    },
     returns::Returns,
     rule::Rule,
     seal::Seal,
@@ -213,12 +219,13 @@ impl Shared {
 
     /// Lets orders leave again that are asked for from now on. Returns once the owner has heard of it, or after 2 s.
     ///
+    /// It ends the halt that holds when it is called, and no later one, also if the store is slow and told after this has failed.
     /// A client that halted [itself](steadfast_dedup::OrderTracker::halt) stays halted.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if the store cannot be reached for 10 s.
-    pub async fn resume_orders(&self) -> Result<(), StoreError> {
+    /// [`ResumeError::Store`] if the store cannot be reached for 10 s, and [`ResumeError::HaltedAgain`] if a newer halt holds.
+    pub async fn resume_orders(&self) -> Result<(), ResumeError> {
         HaltCall::new(&self.book(), &self.inner.turns).resume().await
     }
 

@@ -6,9 +6,9 @@ use parking_lot::Mutex;
 use steadfast::{
     BaseUrl, Client,
     limit::ZoneLimiter,
-    redis::{Orders, OrdersError, OrdersWatch, RedisStore, Shared, Standby},
+    redis::{Orders, OrdersError, OrdersWatch, RedisStore, ResumeError, Shared, Standby},
 };
-use steadfast_proxy::{Proxy, SharedOrders, Sharing};
+use steadfast_proxy::{NotResumed, Proxy, SharedOrders, Sharing};
 use tokio::time::{Instant, sleep};
 
 use super::news::Telling;
@@ -245,16 +245,24 @@ impl SharedOrders for Known {
         now
     }
 
-    fn halt(&self, halts: bool) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> {
+    fn halt(&self) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> {
         let shared = self.shared.clone();
         Box::pin(async move {
-            let done =
-                if halts { shared.halt_orders().await } else { shared.resume_orders().await.map(|()| true) };
-            match done {
+            match shared.halt_orders().await {
                 Ok(true) => Ok(()),
                 Ok(false) => Err("another sidecar was told to resume meanwhile".to_owned()),
                 Err(error) => Err(error.to_string()),
             }
+        })
+    }
+
+    fn resume(&self) -> Pin<Box<dyn Future<Output = Result<(), NotResumed>> + Send>> {
+        let shared = self.shared.clone();
+        Box::pin(async move {
+            shared.resume_orders().await.map_err(|error| match error {
+                ResumeError::HaltedAgain { halt } => NotResumed::HaltedAgain { halt },
+                error => NotResumed::NotHeard(error.to_string()),
+            })
         })
     }
 

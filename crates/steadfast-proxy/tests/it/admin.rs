@@ -1,7 +1,10 @@
-use std::time::Duration;
+use std::{future::ready, pin::Pin, sync::Arc, time::Duration};
 
 use steadfast::spec::Form;
-use steadfast_proxy::front::{Admission, Tokens};
+use steadfast_proxy::{
+    NotResumed, SharedOrders, Sharing,
+    front::{Admission, Tokens},
+};
 use steadfast_sandbox::Sandbox;
 use tokio::net::TcpStream;
 
@@ -37,6 +40,40 @@ async fn an_operator_sees_health_and_figures_and_halts() {
     assert_eq!(call(&world, "GET /readyz", &[]).await.status, 503);
     assert_eq!(call(&world, "POST /-/resume", &trader).await.status, 503);
     assert!(world.client.is_halted());
+}
+
+/// Orders that several sidecars share, another of which halts whenever this one resumes.
+struct Contested;
+
+impl SharedOrders for Contested {
+    fn now(&self) -> Sharing {
+        Sharing::new("this one", "127.0.0.1:6379")
+    }
+
+    fn halt(&self) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> {
+        Box::pin(ready(Ok(())))
+    }
+
+    fn resume(&self) -> Pin<Box<dyn Future<Output = Result<(), NotResumed>> + Send>> {
+        Box::pin(ready(Err(NotResumed::HaltedAgain { halt: 7 })))
+    }
+
+    fn accept(&self, _: String) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> {
+        Box::pin(ready(Ok(())))
+    }
+}
+
+#[tokio::test]
+async fn a_resume_says_that_another_sidecar_has_halted_meanwhile() {
+    let world = World::that(Sandbox::builder(), |proxy| proxy.shares_orders(Arc::new(Contested))).await;
+    let trader = [format!("Authorization: Bearer {TOKEN}")];
+    assert_eq!(call(&world, "POST /-/halt", &trader).await.status, 200);
+    let resumed = call(&world, "POST /-/resume", &trader).await;
+    assert_eq!(
+        (resumed.status, resumed.body.contains("halted meanwhile, by halt 7")),
+        (409, true),
+        "{resumed:?}"
+    );
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use crate::{
     error::StoreError,
     orders::{
         error::OrdersError,
-        ledger::{Fence, HaltState, Lease, Renewal, Taken, Told},
+        ledger::{Fence, HaltState, Lease, Renewal, Taken, Told, Turn},
         scripts::OrdersScript,
     },
     store::Store,
@@ -104,10 +104,15 @@ impl Book {
         Ok(())
     }
 
-    /// Turns the kill switch, if it is not as wanted; `None` only looks.
-    pub(crate) async fn turn(&self, halts: Option<bool>) -> Result<HaltState, StoreError> {
-        let wanted = halts.map_or("", |halts| if halts { "1" } else { "0" });
-        let reply: Vec<String> = self.run(OrdersScript::HALT, [wanted.as_bytes()]).await?;
+    /// Turns the kill switch, or only looks.
+    pub(crate) async fn turn(&self, turn: Turn) -> Result<HaltState, StoreError> {
+        let (what, number) = match turn {
+            Turn::Halt(heard) => ("halt", heard),
+            Turn::Resume(halt) => ("resume", halt),
+            Turn::Look(heard) => ("look", heard),
+        };
+        let number = number.to_string();
+        let reply: Vec<String> = self.run(OrdersScript::HALT, [what.as_bytes(), number.as_bytes()]).await?;
         let reply: Vec<&str> = reply.iter().map(String::as_str).collect();
         let (state, owner) = match reply[..] {
             [turns, heard, is_known] => ([turns, heard, is_known], None),

@@ -63,3 +63,37 @@ impl From<StoreError> for OrdersError {
         Self::Store(error)
     }
 }
+
+/// Orders do not leave again after a [resume](crate::Shared::resume_orders), or may not.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ResumeError {
+    /// The store cannot be used. It may have been told all the same; the halt that the resume was for may end late, and none
+    /// that came after it.
+    Store(StoreError),
+    /// The halt has ended, and a newer one holds: another process has halted meanwhile, or knew of a halt that the store had
+    /// lost. Another resume ends it.
+    HaltedAgain {
+        /// The number of the newer halt, which grows with each.
+        halt: u64,
+    },
+}
+
+impl fmt::Display for ResumeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Store(error) => error.fmt(f),
+            Self::HaltedAgain { halt } => write!(f, "orders were halted again meanwhile, by halt {halt}"),
+        }
+    }
+}
+
+steadfast_call::debug_in_one_line!(ResumeError);
+
+impl Error for ResumeError {}
+
+impl From<StoreError> for ResumeError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}

@@ -9,8 +9,9 @@ use crate::{
     error::StoreError,
     orders::{
         book::Book,
+        error::ResumeError,
         hearing::{Heard, Hearing},
-        ledger::HaltState,
+        ledger::{HaltState, Turn},
     },
     rule::Micros,
 };
@@ -36,36 +37,43 @@ impl<'a> HaltCall<'a> {
     }
 
     pub(crate) async fn halt(self) -> Result<bool, StoreError> {
-        let (mut hearing, mut wanted) = (Hearing::default(), Some(true));
+        let mut hearing = Hearing::default();
+        let (mut state, mut sent) = self.turn(Turn::Halt).await?;
         loop {
-            let (state, sent) = self.turn(wanted).await?;
             match hearing.look(&state, sent, self.now()) {
                 Heard::Everywhere => return Ok(true),
                 Heard::Resumed => return Ok(false),
-                Heard::NotYet => wanted = None,
-                Heard::Lost => wanted = Some(true),
+                Heard::NotYet => sleep(ASKS_AGAIN_AFTER).await,
             }
-            sleep(ASKS_AGAIN_AFTER).await;
+            (state, sent) = self.turn(Turn::Look).await?;
         }
     }
 
-    pub(crate) async fn resume(self) -> Result<(), StoreError> {
-        let mut wanted = Some(false);
+    pub(crate) async fn resume(self) -> Result<(), ResumeError> {
+        let (mut state, _) = self.turn(Turn::Look).await?;
+        if let Some(halt) = state.halt() {
+            // It names that halt, so that it ends no later one if the store is slow.
+            (state, _) = self.turn(|_| Turn::Resume(halt)).await?;
+        }
         loop {
-            let (HaltState { turns, heard, owner, .. }, _) = self.turn(wanted.take()).await?;
-            if heard == turns || owner.is_none() || self.began.elapsed() >= RESUMES_WITHIN {
+            if let Some(halt) = state.halt() {
+                return Err(ResumeError::HaltedAgain { halt });
+            }
+            if state.is_heard() || self.began.elapsed() >= RESUMES_WITHIN {
                 return Ok(());
             }
             sleep(ASKS_AGAIN_AFTER).await;
+            (state, _) = self.turn(Turn::Look).await?;
         }
     }
 
-    /// Turns the switch or looks, and returns when it began that. Patience is for each answer.
-    async fn turn(&self, wanted: Option<bool>) -> Result<(HaltState, Micros), StoreError> {
+    /// Turns the switch or looks, as `turn` says of what this process has heard, and returns when it began that. Patience is for
+    /// each answer.
+    async fn turn(&self, turn: impl Fn(u64) -> Turn) -> Result<(HaltState, Micros), StoreError> {
         let asked = Instant::now();
         loop {
             let sent = self.now();
-            match self.book.turn(wanted).await {
+            match self.book.turn(turn(self.heard.load(Ordering::SeqCst))).await {
                 Ok(state) => {
                     self.heard.fetch_max(state.turns, Ordering::SeqCst);
                     return Ok((state, sent));

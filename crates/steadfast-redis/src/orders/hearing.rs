@@ -10,8 +10,6 @@ use crate::{
 /// decisions out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Hearing {
-    /// The turns of the kill switch with the halt.
-    turns: u64,
     /// The owner that has not said that it has heard, and since when its lease stands still.
     silent: Option<(Option<(Fence, u64)>, Micros)>,
 }
@@ -22,8 +20,6 @@ pub(crate) enum Heard {
     /// No order leaves any more.
     Everywhere,
     NotYet,
-    /// The store has lost the halt.
-    Lost,
     /// Somebody has resumed since.
     Resumed,
 }
@@ -31,23 +27,21 @@ pub(crate) enum Heard {
 impl Hearing {
     /// Takes in the answer to a call that was sent at `sent` and answered at `received`.
     pub(crate) fn look(&mut self, state: &HaltState, sent: Micros, received: Micros) -> Heard {
-        let HaltState { turns, heard, owner, is_known } = state;
-        if turns.is_multiple_of(2) {
-            return if *turns > self.turns { Heard::Resumed } else { Heard::Lost };
+        // The store has not lost the halt: each look tells of it.
+        if state.halt().is_none() {
+            return Heard::Resumed;
         }
-        self.turns = *turns;
-        // A store that may have lost writes says nothing of its owner: neither that it has heard, nor that there is none.
-        if *is_known && (heard == turns || owner.is_none()) {
+        if state.is_heard() {
             return Heard::Everywhere;
         }
         // As a process waits that wants the orders.
         match &self.silent {
-            Some((seen, since)) if seen == owner => {
+            Some((seen, since)) if *seen == state.owner => {
                 if sent - since >= LEASE_LIFE {
                     return Heard::Everywhere;
                 }
             }
-            _ => self.silent = Some((owner.clone(), received)),
+            _ => self.silent = Some((state.owner.clone(), received)),
         }
         Heard::NotYet
     }
@@ -56,6 +50,7 @@ impl Hearing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::orders::ledger::{Ledger, Turn};
 
     const S: Micros = 1_000_000;
 
@@ -103,9 +98,28 @@ mod tests {
 
     #[test]
     fn a_halt_that_the_store_has_lost_is_none_that_was_resumed() {
-        let mut hearing = Hearing::default();
-        assert_eq!(hearing.look(&state(3, 2, Some(7)), 0, 1), Heard::NotYet);
-        assert_eq!(hearing.clone().look(&state(2, 2, Some(8)), S, S), Heard::Lost);
-        assert_eq!(hearing.look(&state(4, 2, Some(8)), S, S), Heard::Resumed);
+        let (mut hearing, mut ledger) = (Hearing::default(), Ledger::default());
+        let halted = ledger.turn("run", Turn::Halt(0));
+        assert_eq!(hearing.look(&halted, 0, 1), Heard::NotYet, "the run of the server knows of no owner");
+        ledger.flush();
+        let looked = ledger.turn("run", Turn::Look(halted.turns));
+        assert_eq!((hearing.look(&looked, S, S), looked.turns), (Heard::NotYet, 1));
+        let resumed = ledger.turn("run", Turn::Resume(1));
+        assert_eq!(hearing.look(&resumed, S, S), Heard::Resumed);
+    }
+
+    #[test]
+    fn a_resume_ends_the_halt_that_it_names_and_no_other_one() {
+        let mut ledger = Ledger::default();
+        let mut turn = |turn| ledger.turn("run", turn).turns;
+        assert_eq!((turn(Turn::Halt(0)), turn(Turn::Resume(1))), (1, 2));
+        // It comes twice, and late, and without a halt.
+        assert_eq!((turn(Turn::Resume(1)), turn(Turn::Resume(2))), (2, 2));
+        assert_eq!(
+            (turn(Turn::Halt(0)), turn(Turn::Halt(0))),
+            (3, 5),
+            "a halt of a halted switch is a new one"
+        );
+        assert_eq!((turn(Turn::Resume(1)), turn(Turn::Resume(3)), turn(Turn::Resume(5))), (5, 5, 6));
     }
 }

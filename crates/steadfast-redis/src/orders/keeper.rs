@@ -10,7 +10,7 @@ use crate::{
     orders::{
         book::Book,
         error::OrdersError,
-        ledger::{Lease, Taken},
+        ledger::{Lease, Taken, Turn},
         ownership::{LOOKS_EVERY, RENEWS_EVERY},
         seat::Seat,
     },
@@ -225,7 +225,7 @@ impl Keeper {
 
     /// Asks whether the kill switch was turned.
     async fn look(&mut self) {
-        match self.book.turn(None).await {
+        match self.book.turn(Turn::Look(self.seat.turns())).await {
             Ok(state) => self.hear(state.turns),
             // The lease ends by itself if that goes on.
             Err(_) => self.looks_at = Instant::now() + micros(LOOKS_EVERY),

@@ -52,6 +52,18 @@ pub struct Renewal {
     pub heard: u64,
 }
 
+/// A call about the kill switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[doc(hidden)]
+pub enum Turn {
+    /// Halts. Its process has heard of so many turns.
+    Halt(u64),
+    /// Ends the halt of these turns, and no other one: the call may come late.
+    Resume(u64),
+    /// Tells how it is. Its process has heard of so many turns.
+    Look(u64),
+}
+
 /// The kill switch of an account's orders, as the store keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[doc(hidden)]
@@ -64,6 +76,19 @@ pub struct HaltState {
     pub owner: Option<(Fence, u64)>,
     /// True if this run of the server knows of every owner.
     pub is_known: bool,
+}
+
+impl HaltState {
+    /// Returns the turns of the halt that holds, if one does.
+    pub(crate) fn halt(&self) -> Option<u64> {
+        (!self.turns.is_multiple_of(2)).then_some(self.turns)
+    }
+
+    /// True if everybody who may place orders has heard of it.
+    pub(crate) fn is_heard(&self) -> bool {
+        // A store that may have lost writes says nothing of its owner: neither that it has heard, nor that there is none.
+        self.is_known && (self.heard == self.turns || self.owner.is_none())
+    }
 }
 
 /// The store's answer to an owner.
@@ -195,10 +220,20 @@ impl Ledger {
         true
     }
 
-    /// Turns the kill switch, if it is not as wanted; `None` leaves it. Returns how it is then.
-    pub fn turn(&mut self, run: &str, halts: Option<bool>) -> HaltState {
-        if halts.is_some_and(|halts| self.turns.is_multiple_of(2) == halts) {
-            self.turns += 1;
+    /// Turns the kill switch, or only looks. Returns how it is then.
+    pub fn turn(&mut self, run: &str, turn: Turn) -> HaltState {
+        match turn {
+            // A new halt also where one holds: a resume of that one may be on its way.
+            Turn::Halt(heard) => {
+                self.learn(heard);
+                self.turns += 1 + self.turns % 2;
+            }
+            Turn::Resume(halt) => {
+                if self.turns == halt && !halt.is_multiple_of(2) {
+                    self.turns += 1;
+                }
+            }
+            Turn::Look(heard) => self.learn(heard),
         }
         HaltState {
             turns: self.turns,

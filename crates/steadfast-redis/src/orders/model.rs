@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 
 use super::{
     hearing::{Heard, Hearing},
-    ledger::{Fence, Ledger, Renewal, Taken, Told},
+    ledger::{Fence, Ledger, Renewal, Taken, Told, Turn},
     ownership::Ownership,
 };
 use crate::rule::Micros;
@@ -50,13 +50,30 @@ enum Mistake {
     HeardUnheard,
     /// A halt does not wait for an owner that is silent.
     HaltLeavesSilent,
+    /// A resume ends whatever halt holds.
+    ResumeNamesNone,
+    /// A halt of a halted switch is the one that holds already.
+    HaltJoins,
 }
 
 impl Mistake {
-    /// True if it is about the kill switch.
-    fn is_of_halts(self) -> bool {
-        matches!(self, Self::HaltsAtOnce | Self::HeardUnheard | Self::HaltLeavesSilent)
+    fn courses(self) -> Courses {
+        match self {
+            Self::HaltsAtOnce | Self::HeardUnheard | Self::HaltLeavesSilent => Courses::Halt,
+            Self::ResumeNamesNone | Self::HaltJoins => Courses::LateResume,
+            _ => Courses::Owners,
+        }
     }
+}
+
+/// What the courses are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Courses {
+    Owners,
+    /// A person halts: no person accepts and no store is emptied, so that there are fewer.
+    Halt,
+    /// The same while a halt holds that the person wanted to end: that call has failed, and may reach the store late.
+    LateResume,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -112,9 +129,12 @@ struct World {
     polled_late: bool,
     /// An entry was written by a process that is not the owner.
     strange_entry: bool,
-    /// Courses with a halt: no person accepts and no store is emptied, so that there are fewer.
     has_halt: bool,
     hearing: Option<Hearing>,
+    /// The turns that the person's process has heard of.
+    turns: u64,
+    /// A resume that is on its way, and the halt that it names.
+    resume: Option<u64>,
     /// The halt has returned.
     halted: bool,
     /// An order was let go after that.
@@ -123,11 +143,16 @@ struct World {
 }
 
 impl World {
-    fn new(has_halt: bool) -> Self {
+    fn new(courses: Courses) -> Self {
+        let has_halt = courses != Courses::Owners;
         let mut ledger = Ledger::default();
         ledger.take(RUNS[0], None, "", "", "first", 0);
         ledger.accept(RUNS[0], "first");
         ledger.release(&Fence { counter: 0, owner: "first".to_owned() });
+        if courses == Courses::LateResume {
+            ledger.turn(RUNS[0], Turn::Halt(0));
+        }
+        let turns = ledger.turns();
         let process = |own: &str| Process {
             ownership: Ownership::new(own),
             entries: 0,
@@ -150,6 +175,8 @@ impl World {
             strange_entry: false,
             has_halt,
             hearing: None,
+            turns,
+            resume: (turns > 0).then_some(turns),
             halted: false,
             polled_in_halt: false,
             processes,
@@ -184,6 +211,14 @@ impl World {
             !std::mem::replace(&mut world.flushed, true) && world.run == 0 && !world.has_halt
         });
         step(&|world| world.has_halt && world.halt(mistake));
+        step(&|world| {
+            let Some(halt) = world.resume.take() else { return false };
+            world.write(|ledger, run| {
+                let halt = if mistake == Mistake::ResumeNamesNone { ledger.turns() } else { halt };
+                ledger.turn(run, Turn::Resume(halt))
+            });
+            true
+        });
         // A restart, which may lose the last write.
         for loses in [false, true] {
             step(&|world| {
@@ -251,13 +286,15 @@ impl World {
         }
         let before = self.clone();
         let mut hearing = self.hearing.take().unwrap_or_default();
-        let wanted = (before.hearing.is_none() || mistake == Mistake::HaltsAtOnce).then_some(true);
-        let state = self.write(|ledger, run| ledger.turn(run, wanted));
+        let is_first = before.hearing.is_none() || mistake == Mistake::HaltsAtOnce;
+        let joins = mistake == Mistake::HaltJoins && !self.ledger.turns().is_multiple_of(2);
+        let turn = if is_first && !joins { Turn::Halt(self.turns) } else { Turn::Look(self.turns) };
+        let state = self.write(|ledger, run| ledger.turn(run, turn));
+        self.turns = self.turns.max(state.turns);
         // Its way to the store takes no time, and what matters is how it waits.
         let now = if mistake == Mistake::HaltLeavesSilent { self.now + LASTS } else { self.now };
         match hearing.look(&state, now, self.now) {
             Heard::Everywhere => self.halted = true,
-            Heard::Lost => _ = self.write(|ledger, run| ledger.turn(run, Some(true))),
             Heard::NotYet | Heard::Resumed => {}
         }
         self.halted |= mistake == Mistake::HaltsAtOnce;
@@ -404,8 +441,8 @@ fn most() -> usize {
 }
 
 /// Returns what goes wrong, and how many worlds were looked at.
-fn explore(mistake: Mistake, has_halt: bool) -> (Option<&'static str>, usize) {
-    let first = World::new(has_halt);
+fn explore(mistake: Mistake, courses: Courses) -> (Option<&'static str>, usize) {
+    let first = World::new(courses);
     let (mut seen, mut open) = (HashSet::from([first.clone()]), VecDeque::from([first]));
     while seen.len() < most()
         && let Some(world) = open.pop_front()
@@ -424,10 +461,10 @@ fn explore(mistake: Mistake, has_halt: bool) -> (Option<&'static str>, usize) {
 
 #[test]
 fn no_two_processes_own_the_orders_and_no_owner_lacks_what_was_sent() {
-    for has_halt in [false, true] {
-        let (wrong, worlds) = explore(Mistake::None, has_halt);
-        println!("{worlds} worlds");
-        assert_eq!(wrong, None);
+    for courses in [Courses::Owners, Courses::Halt, Courses::LateResume] {
+        let (wrong, worlds) = explore(Mistake::None, courses);
+        println!("{courses:?}: {worlds} worlds");
+        assert_eq!(wrong, None, "{courses:?}");
         assert!(worlds >= NEAREST, "{worlds}");
     }
 }
@@ -442,6 +479,7 @@ fn each_rule_that_is_broken_is_found() {
         Mistake::HaltsAtOnce,
         Mistake::HeardUnheard,
         Mistake::HaltLeavesSilent,
+        Mistake::HaltJoins,
     ];
     let far = [
         Mistake::EntryRenews,
@@ -451,12 +489,13 @@ fn each_rule_that_is_broken_is_found() {
         Mistake::AcceptKeepsLease,
         Mistake::RenewsInAnotherRun,
         Mistake::StoreCounts,
+        Mistake::ResumeNamesNone,
     ];
     for mistake in near.into_iter().chain(far) {
         if most() == NEAREST && far.contains(&mistake) {
             continue;
         }
-        let (wrong, worlds) = explore(mistake, mistake.is_of_halts());
+        let (wrong, worlds) = explore(mistake, mistake.courses());
         println!("{mistake:?}: {wrong:?} in {worlds} worlds");
         assert!(wrong.is_some(), "{mistake:?}");
     }

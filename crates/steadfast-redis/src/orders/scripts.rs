@@ -34,7 +34,7 @@ impl OrdersScript {
     #[must_use]
     pub fn text(self, run: &str) -> String {
         let own = self.source.replace("{run_id}", run);
-        if self == Self::TAKE || self == Self::RENEW { format!("{LEARN}{own}") } else { own }
+        if matches!(self, Self::TAKE | Self::RENEW | Self::HALT) { format!("{LEARN}{own}") } else { own }
     }
 }
 

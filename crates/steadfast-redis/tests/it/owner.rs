@@ -8,7 +8,7 @@ use steadfast::{
 };
 use steadfast_dedup::Reason;
 use steadfast_limit::Account;
-use steadfast_redis::{Orders, OrdersError, Shared};
+use steadfast_redis::{Orders, OrdersError, OrdersScript, ResumeError, Shared};
 use steadfast_sandbox::{OrderTruth, Sandbox};
 use tokio::{
     net::TcpListener,
@@ -271,6 +271,51 @@ async fn a_halt_that_the_store_has_forgotten_stands_while_a_process_knows_of_it(
     assert_eq!(refused.kind(), ErrorKind::Halted, "{refused:?}");
     shared.resume_orders().await.unwrap();
     client.place_order_as(&order(0), name(0)).await.unwrap();
+}
+
+/// Regression: it succeeded, and its own process halted the next owner again.
+#[tokio::test]
+async fn a_resume_also_ends_a_halt_that_the_store_has_forgotten() {
+    let Some(world) = World::start(sandbox("")).await else { return };
+    let shared = world.shared().await;
+    assert!(shared.halt_orders().await.unwrap());
+    () = cmd("FLUSHALL").query_async(&mut world.server.connection().await).await.unwrap();
+    shared.resume_orders().await.unwrap();
+    let Err(OrdersError::MayLackEntries { mark, .. }) = shared.wait_for_orders("one").await else {
+        panic!("an emptied store is accepted by nobody")
+    };
+    assert!(shared.accept_orders(&mark).await.unwrap());
+    let client = world.client(shared.wait_for_orders("one").await.unwrap()).await;
+    client.place_order_as(&order(0), name(0)).await.unwrap();
+}
+
+/// Regression: it succeeded. One that was late ended the newer halt as well.
+#[tokio::test]
+async fn a_resume_ends_no_newer_halt_and_says_which_one_holds() {
+    let Some(world) = World::start(sandbox("")).await else { return };
+    let (shared, other) = (world.shared().await, world.shared().await);
+    assert!(shared.halt_orders().await.unwrap());
+    // An owner that says nothing, so that the resume waits for it.
+    let mut store = world.server.connection().await;
+    let mut silent = cmd("HSET");
+    silent.arg(OWNER).arg(&["owner", "silent", "renewals", "0", "heard", "0"]);
+    () = silent.query_async(&mut store).await.unwrap();
+    let resuming = shared.clone();
+    let resume = tokio::spawn(async move { resuming.resume_orders().await });
+    sleep(SECOND / 2).await;
+    let halt = tokio::spawn(async move { other.halt_orders().await });
+    let newer = resume.await.unwrap().unwrap_err();
+    assert_eq!(newer, ResumeError::HaltedAgain { halt: 3 });
+    assert_eq!(newer.to_string(), "orders were halted again meanwhile, by halt 3");
+    // The store is slow: what it was told of the first halt comes once more.
+    let info: String = cmd("INFO").arg("server").query_async(&mut store).await.unwrap();
+    let run = info.lines().find_map(|line| line.strip_prefix("run_id:")).unwrap();
+    let mut late = cmd("EVAL");
+    late.arg(OrdersScript::HALT.text(run)).arg(1).arg(OWNER).arg("resume").arg(1);
+    let state: Vec<String> = late.query_async(&mut store).await.unwrap();
+    assert_eq!(state[0], "3");
+    assert!(halt.await.unwrap().unwrap(), "no order leaves");
+    shared.resume_orders().await.unwrap();
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@ use rand_chacha::{
     rand_core::{Rng, SeedableRng},
 };
 use redis::{aio::MultiplexedConnection, cmd};
-use steadfast_redis::{Fence, HaltState, Lease, Ledger, OrdersScript, Renewal, Taken, Told};
+use steadfast_redis::{Fence, HaltState, Lease, Ledger, OrdersScript, Renewal, Taken, Told, Turn};
 
 use crate::server::Server;
 
@@ -96,10 +96,13 @@ impl Pair {
                 (OrdersScript::RELEASE, vec![counter, fence.owner], vec![released])
             }
             7 => {
-                let halts = [Some(true), Some(false), None][self.below(3)];
-                let wanted = halts.map_or(String::new(), |halts| u8::from(halts).to_string());
-                let expected = halt_state(self.core.turn(&run, halts));
-                (OrdersScript::HALT, vec![wanted], expected)
+                let (turn, what) = [
+                    (Turn::Halt(heard), "halt"),
+                    (Turn::Resume(heard), "resume"),
+                    (Turn::Look(heard), "look"),
+                ][self.below(3)];
+                let expected = halt_state(self.core.turn(&run, turn));
+                (OrdersScript::HALT, vec![what.to_owned(), heard.to_string()], expected)
             }
             _ => {
                 let mark = if self.below(8) == 0 { "another".to_owned() } else { self.mark.clone() };

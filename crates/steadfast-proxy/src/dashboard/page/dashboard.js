@@ -401,7 +401,8 @@ const ask = () => {
       id("confirm-error").hidden = false;
     };
     fetch(halted ? "/-/resume" : "/-/halt", { method: "POST" }).then(
-      (answer) => (answer.ok ? id("confirm").close() : refuse(`The sidecar refused (${answer.status}).`)),
+      async (answer) =>
+        answer.ok ? id("confirm").close() : refuse(`The sidecar refused (${answer.status}): ${(await answer.text()).trim()}`),
       () => refuse("The sidecar does not answer: it may not have been told."),
     );
   };
