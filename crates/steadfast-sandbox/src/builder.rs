@@ -52,10 +52,12 @@ impl SandboxBuilder {
     }
 
     /// Takes the shape that a published client of a service with the same paths expects: its paths
-    /// ([`Paths::published_client`]), logins with a code that name no client, and records as it reads them.
+    /// ([`Paths::published_client`]), logins with a code that name no client and are answered with the bare token
+    /// record, baskets in JSON, symbols without credentials, and records as it reads them.
     pub fn published_client(mut self) -> Self {
         self.settings.paths = Paths::published_client();
         self.settings.published = true;
+        self.settings.login_answer = LoginAnswer::Bare;
         self
     }
 

@@ -10,6 +10,7 @@ mod market;
 mod oauth;
 mod orders;
 pub(crate) mod plan;
+mod published;
 mod quota;
 mod reply;
 mod request;

@@ -50,9 +50,11 @@ impl Engine {
         Page::ok(json!({"symId": sym_id.as_str(), "ltp": price(self.draw, sym_id.as_str()).to_string()}))
     }
 
-    /// Path, payload and response are not shown; here the order's own fields, and a fifth of its value.
+    /// Path, payload and response are not shown; here the order's own fields, and a fifth of its value. It does not depend
+    /// on the order's validity.
     pub(crate) fn order_margin(&self, form: &Form) -> Page {
-        match OrderRequest::from_fields(form.iter()) {
+        let validity = (!form.contains("validity")).then_some(("validity", "day"));
+        match OrderRequest::from_fields(form.iter().chain(validity)) {
             Ok(order) => Page::ok(json!({"margin": self.margin(&order).to_string()})),
             Err(_) => refusal::input_validation(),
         }
@@ -61,11 +63,12 @@ impl Engine {
     /// Payload and response are not shown; here `orders` holds a JSON array of objects with the fields of §4.4.
     pub(crate) fn basket_margin(&self, form: &Form) -> Page {
         type Fields = std::collections::BTreeMap<String, String>;
-        let Ok(basket) = serde_json::from_str::<Vec<Fields>>(form.get("orders").unwrap_or("[]")) else {
+        let Ok(mut basket) = serde_json::from_str::<Vec<Fields>>(form.get("orders").unwrap_or("[]")) else {
             return refusal::input_validation();
         };
         let mut total = Decimal::ZERO;
-        for fields in &basket {
+        for fields in &mut basket {
+            fields.entry("validity".to_owned()).or_insert_with(|| "day".to_owned());
             let Ok(order) = OrderRequest::from_fields(fields.iter().map(|(k, v)| (k.as_str(), v.as_str())))
             else {
                 return refusal::input_validation();
@@ -86,7 +89,7 @@ fn price_of(draw: Draw, order: &OrderRequest) -> Decimal {
     price(draw, order.sym_id().as_str())
 }
 
-fn symbols(path: &str) -> Page {
+pub(crate) fn symbols(path: &str) -> Page {
     let name = path.rsplit('/').next().unwrap_or_default();
     let name = percent_encoding::percent_decode_str(name).decode_utf8_lossy();
     let records: Vec<Scrip> = (0..SCRIPS).filter(|&number| group(number) == name).map(scrip).collect();

@@ -163,9 +163,12 @@ fn numbers_hold(form: &Form) -> bool {
     })
 }
 
-fn symbol_groups() -> Page {
+pub(crate) fn symbol_groups() -> Page {
     let mut groups: Vec<_> = (0..SCRIPS).map(group).collect();
     groups.sort_unstable();
     groups.dedup();
-    Page::ok(json!(groups))
+    let groups: Vec<_> = { groups.into_iter().enumerate() }
+        .map(|(place, name)| json!({"name": name, "sortOrder": place}))
+        .collect();
+    Page::ok(json!({"version": 1, "updated": true, "symbolStore": groups}))
 }

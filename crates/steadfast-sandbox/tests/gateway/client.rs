@@ -16,7 +16,8 @@ pub(crate) struct Call {
     path: String,
     authorization: Option<String>,
     intent: Option<String>,
-    form: Option<String>,
+    content_type: Option<String>,
+    body: String,
     peer: Option<IpAddr>,
     cache_control: Option<String>,
 }
@@ -43,7 +44,8 @@ impl Call {
             path,
             authorization: None,
             intent: None,
-            form: None,
+            content_type: None,
+            body: String::new(),
             peer: None,
             cache_control: None,
         }
@@ -58,8 +60,18 @@ impl Call {
         self
     }
 
-    pub(crate) fn form(mut self, form: impl Into<String>) -> Self {
-        self.form = Some(form.into());
+    pub(crate) fn without_authorization(mut self) -> Self {
+        self.authorization = None;
+        self
+    }
+
+    pub(crate) fn form(self, form: impl Into<String>) -> Self {
+        self.body("application/x-www-form-urlencoded", form)
+    }
+
+    pub(crate) fn body(mut self, content_type: &str, body: impl Into<String>) -> Self {
+        self.content_type = Some(content_type.to_owned());
+        self.body = body.into();
         self
     }
 
@@ -82,11 +94,10 @@ impl Call {
         let mut request = Request::builder()
             .method(self.method.clone())
             .uri(format!("http://sandbox.local/v2{}", self.path));
-        let content_type = self.form.as_ref().map(|_| "application/x-www-form-urlencoded".to_owned());
         let headers = [
             (header::AUTHORIZATION, &self.authorization),
             (header::HeaderName::from_static("x-test-intent"), &self.intent),
-            (header::CONTENT_TYPE, &content_type),
+            (header::CONTENT_TYPE, &self.content_type),
             (header::CACHE_CONTROL, &self.cache_control),
         ];
         for (name, value) in headers {
@@ -97,7 +108,7 @@ impl Call {
         if let Some(peer) = self.peer {
             request = request.extension(PeerIp(peer));
         }
-        let body = Full::<Bytes>::from(self.form.clone().unwrap_or_default());
+        let body = Full::<Bytes>::from(self.body.clone());
         let request = request.body(body).expect("a well-formed request");
         Answer::read(self.gateway.clone().oneshot(request).await).await
     }

@@ -11,6 +11,7 @@ mod axes;
 mod faults;
 mod interpretations;
 mod openapi;
+mod published;
 mod robustness;
 mod secrets;
 mod site;

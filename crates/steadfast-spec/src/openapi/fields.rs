@@ -185,7 +185,12 @@ pub(super) fn form(endpoint: Endpoint) -> Vec<Field> {
             text("twoFa", "123456"),
             field("twoFaTyp", Kind::Codes(vec!["otp", "totp"]), "totp"),
         ],
-        Endpoint::PlaceOrder | Endpoint::OrderMargin => order(),
+        Endpoint::PlaceOrder => order(),
+        // A published client asks for a margin without a validity.
+        Endpoint::OrderMargin => order()
+            .into_iter()
+            .map(|field| if field.name == Validity::FIELD { field.optional() } else { field })
+            .collect(),
         Endpoint::BasketMargin => vec![text("orders", "[]").optional().not_shown()],
         Endpoint::ModifyOrder => {
             let fields =

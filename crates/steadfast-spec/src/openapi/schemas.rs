@@ -77,7 +77,7 @@ pub(super) fn success(endpoint: Endpoint) -> Value {
             ("What became of the orders, or of one, or none", one_of(&forms))
         }
         Endpoint::Funds => ("The funds", one_of(&[ok(&refer("Funds")), refer("NoData")])),
-        Endpoint::SpecialOrders | Endpoint::SymbolStore | Endpoint::ScripMaster | Endpoint::SymbolGroups => {
+        Endpoint::SpecialOrders | Endpoint::SymbolStore | Endpoint::ScripMaster => {
             ("Records, or none; their fields are not shown", or_none("List"))
         }
         _ => ("The payload is not shown", or_none("Any")),

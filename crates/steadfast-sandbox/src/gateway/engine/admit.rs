@@ -32,7 +32,7 @@ impl Engine {
         if shown == Endpoint::CancelOrder && passage.query.get("orderId").is_none_or(str::is_empty) {
             return Err(refusal::method_not_allowed());
         }
-        if shown.auth() != AuthKind::None {
+        if shown.auth() != AuthKind::None && !self.is_open(shown, incoming) {
             self.spoil_credentials(passage)?;
             let caller = self.authenticate(shown.auth(), incoming, passage.now)?;
             passage.caller = Some(caller);
@@ -102,6 +102,9 @@ impl Engine {
         }
         let content_type = incoming.content_type.as_deref().unwrap_or_default();
         let kind = content_type.split(';').next().unwrap_or_default().trim();
+        if let Some(form) = self.form_of_another_body(passage, kind) {
+            return Ok(form);
+        }
         if !kind.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
             return Err(match self.settings.interpretation.json_body {
                 JsonBody::BadRequest => refusal::bad_request(),
