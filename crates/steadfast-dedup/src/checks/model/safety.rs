@@ -217,3 +217,15 @@ fn s73_with_a_tag_a_shared_account_costs_no_order() {
         assert_safe_in_part(Model { attempts: 1, lists: Lists::OfTheAccount, ..shared });
     }
 }
+
+/// Tags that a service copies from one order to the next: the nearest states in which planted bugs show what would come
+/// of a tag that decided too much.
+#[test]
+fn s74_a_copied_tag_places_nothing_twice_and_takes_no_strangers_order() {
+    let copied = Model { shared: true, echo: Some(Echo::Copied), ..SMALL };
+    for model in
+        [Model { intents: 1, foreign: 1, ..copied }, copied, Model { attempts: 1, foreign: 1, ..copied }]
+    {
+        assert_safe_up_to(30_000, Next::Nearest, model);
+    }
+}
