@@ -12,7 +12,7 @@ use crate::{
     forward::Forward,
     front::{Framing, Front, Head, Refusal, Scope, Visitor, bearer},
     halting::{halt, resume},
-    ruling::Ruled,
+    ruling::{RULE, Ruled},
     server::{Proxy, text},
     sharing, token_health, withheld,
 };
@@ -126,7 +126,6 @@ fn permitted(call: (&str, &str), from: Visitor, granted: Scope, head: &Head<'_>)
     if granted < needed { Err(Refusal::Scope) } else { Ok(task) }
 }
 
-const RULE: &str = "/-/rule";
 const ACCEPT: &str = "/-/accept?mark=";
 
 fn path_of(target: &str) -> &str {

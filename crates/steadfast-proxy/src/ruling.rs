@@ -12,6 +12,9 @@ use crate::{
     server::{Proxy, text},
 };
 
+/// The path of the call that rules.
+pub(crate) const RULE: &str = "/-/rule";
+
 /// A ruling on one order.
 pub(crate) struct Ruled {
     account: Account,
@@ -20,6 +23,12 @@ pub(crate) struct Ruled {
 }
 
 impl Ruled {
+    /// Returns the target of the call that rules on an order, without the ruling at its end.
+    pub(crate) fn target(account: &Account, intent: IntentNo) -> String {
+        let query = Form::new().with("account", account.as_str()).with("intent", intent.0.to_string());
+        format!("{RULE}?{}", query.encode())
+    }
+
     /// Reads a query: `account` and `intent` as the journal has them, and `placed` with the order's id or `not-placed`.
     pub(crate) fn read(query: &str) -> Option<Self> {
         let form = Form::parse(query.as_bytes()).ok()?;

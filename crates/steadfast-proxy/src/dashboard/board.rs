@@ -148,6 +148,7 @@ impl Board {
             lanes: self.strips.lanes(),
             doubts: self.orders.doubts(now.at),
             resolved: self.orders.resolved(),
+            unresolved: reading.unruled.clone(),
             calls: self.calls.state(now.ran),
             log: self.log.iter().cloned().collect(),
             absent: ABSENT.map(Word::Borrowed).to_vec(),

@@ -8,9 +8,10 @@ use steadfast::{
 };
 
 use super::{
-    state::{Order, Step, Word},
+    state::{Order, Step, Unruled, Word},
     words,
 };
+use crate::ruling::Ruled;
 
 /// How many orders with an end are kept.
 const RESOLVED: usize = 200;
@@ -204,6 +205,23 @@ impl Orders {
         order.order_id = order_id.or(order.order_id);
         self.resolved.push_front(order);
         self.resolved.truncate(RESOLVED);
+    }
+}
+
+impl Unruled {
+    /// Returns the first of those orders.
+    pub(crate) fn first(unresolved: &[RecoveredOrder]) -> Vec<Self> {
+        unresolved.iter().take(OPEN).map(Self::of).collect()
+    }
+
+    fn of(order: &RecoveredOrder) -> Self {
+        Self {
+            account: order.account.as_str().to_owned(),
+            intent: order.intent.0,
+            name: order.name.as_ref().map(ToString::to_string),
+            what: format!("{} {}", order.order.side().as_str(), what(&order.order)),
+            rule: Ruled::target(&order.account, order.intent),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use steadfast::{
     limit::{Snapshot, TrustStep, ZoneSettings, ZoneSnapshot},
 };
 
-use super::state::{NextFree, SharingState, Token, Word};
+use super::state::{NextFree, SharingState, Token, Unruled, Word};
 use crate::{token_health, withheld};
 
 /// The number of lanes.
@@ -19,6 +19,8 @@ const LANES: usize = Lane::ALL.len();
 pub(crate) struct Reading {
     pub(crate) in_doubt: usize,
     pub(crate) unresolved: usize,
+    /// Those that a person has to rule on, but not all if there are many.
+    pub(crate) unruled: Vec<Unruled>,
     pub(crate) in_flight: usize,
     pub(crate) waiting: usize,
     pub(crate) trading: &'static str,
@@ -62,10 +64,11 @@ impl Reading {
             (true, true) => "halted",
             (true, false) => "trading",
         };
-        let limiter = client.limiter();
+        let (limiter, unresolved) = (client.limiter(), client.tracker().unresolved());
         Self {
             in_doubt: client.in_doubt(),
-            unresolved: client.tracker().unresolved().len(),
+            unresolved: unresolved.len(),
+            unruled: Unruled::first(&unresolved),
             in_flight: client.in_flight(),
             waiting,
             trading,

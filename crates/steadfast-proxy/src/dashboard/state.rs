@@ -38,6 +38,8 @@ shown! {
         pub(crate) doubts: Vec<Order>,
         /// Orders that were in doubt, or contradicted, and have an end; the newest first.
         pub(crate) resolved: Vec<Order>,
+        /// Orders on which a person has to rule, as `POST /-/rule` knows them: a thousand at most.
+        pub(crate) unresolved: Vec<Unruled>,
         pub(crate) calls: Calls,
         /// The newest first.
         pub(crate) log: Vec<Line>,
@@ -162,6 +164,18 @@ shown! {
         /// Listed orders that may be it.
         pub(crate) candidates: Vec<String>,
         pub(crate) steps: Vec<Step>,
+    }
+
+    /// An order on which a person has to rule.
+    pub(crate) struct Unruled {
+        /// The account and the number of the order, by which the journal knows it.
+        pub(crate) account: String,
+        pub(crate) intent: u64,
+        pub(crate) name: Option<String>,
+        /// Its side and its terms in words.
+        pub(crate) what: String,
+        /// The target of the call that rules on it, without the ruling: `&placed=ORDER-ID` or `&not-placed=`.
+        pub(crate) rule: String,
     }
 
     /// Something that happened to an order.

@@ -47,6 +47,7 @@ fn reading() -> Reading {
     Reading {
         in_doubt: 0,
         unresolved: 0,
+        unruled: Vec::new(),
         in_flight: 1,
         waiting: 2,
         trading: "trading",
