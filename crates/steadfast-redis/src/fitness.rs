@@ -38,12 +38,16 @@ impl<'a> Info<'a> {
         if self.get("role") != Some("master") {
             return Err(Unfit::IsReplica);
         }
-        // Shown only where `min-replicas-to-write` and `min-replicas-max-lag` are set.
         let replicas = self.get("connected_slaves").is_some_and(|count| count != "0");
-        if replicas && self.get("min_slaves_good_slaves").is_none() {
+        if replicas && !self.needs_replicas() {
             return Err(Unfit::ForgetsAtPromotion);
         }
         Ok(())
+    }
+
+    /// True if it writes only with replicas. This is shown only where `min-replicas-to-write` and `min-replicas-max-lag` are set.
+    pub(crate) fn needs_replicas(self) -> bool {
+        self.get("min_slaves_good_slaves").is_some()
     }
 
     fn get(self, field: &str) -> Option<&'a str> {

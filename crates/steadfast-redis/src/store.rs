@@ -26,6 +26,9 @@ use crate::{
 /// How long a connection or an answer may take.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 
+/// How long a replica has to say that it has what was written: less than a call may take.
+const REPLICATES_WITHIN: Duration = Duration::from_millis(500);
+
 /// How long after a failed connection the next one is tried.
 const TRIES_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
@@ -57,6 +60,8 @@ struct Open {
     settle: Arc<str>,
     lend: Arc<str>,
     read: Arc<str>,
+    /// A replica may come to take its place.
+    has_replicas: bool,
 }
 
 /// The store's word about some requests.
@@ -168,6 +173,28 @@ impl Store {
         evaluate.arg(text(&run)).arg(keys.len()).arg(keys).arg(arguments);
         match evaluate.query_async(&mut connection).await {
             Ok(reply) => Ok(reply),
+            Err(error) => Err(self.close(number, &error).await),
+        }
+    }
+
+    /// The same, and fails if no replica has what was written by then, where one may come to take the server's place. The
+    /// calls of the connection wait for that.
+    pub(crate) async fn evaluate_kept<T: FromRedisValue>(
+        &self,
+        text: impl FnOnce(&str) -> String,
+        keys: &[String],
+        arguments: &[&[u8]],
+    ) -> Result<T, StoreError> {
+        let Open { mut connection, number, run, has_replicas, .. } = self.open().await?;
+        if !has_replicas {
+            return self.evaluate(text, keys, arguments).await;
+        }
+        let mut both = redis::pipe();
+        both.cmd("EVAL").arg(text(&run)).arg(keys.len()).arg(keys).arg(arguments);
+        both.cmd("WAIT").arg(1).arg(REPLICATES_WITHIN.as_millis() as u64);
+        match both.query_async::<(T, u64)>(&mut connection).await {
+            Ok((_, 0)) => Err(self.unreachable("no replica has what was written")),
+            Ok((reply, _)) => Ok(reply),
             Err(error) => Err(self.close(number, &error).await),
         }
     }
@@ -296,7 +323,8 @@ impl Store {
             *sha = loaded.into();
         }
         let [acquire, settle, lend, read] = shas;
-        Ok(Open { connection, number, run: run.into(), acquire, settle, lend, read })
+        let has_replicas = info.needs_replicas();
+        Ok(Open { connection, number, run: run.into(), acquire, settle, lend, read, has_replicas })
     }
 
     /// Ends a connection that has failed, and says why it did.

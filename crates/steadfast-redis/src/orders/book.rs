@@ -95,7 +95,9 @@ impl Book {
         let (counter, before) = (fence.counter.to_string(), before.to_string());
         let arguments = [&*counter, &*fence.owner, &*before].map(str::as_bytes);
         let arguments = arguments.into_iter().chain(entries.iter().map(Vec::as_slice));
-        self.told(self.run(OrdersScript::APPEND, arguments).await?)
+        let arguments: Vec<&[u8]> = arguments.collect();
+        let text = |run: &str| OrdersScript::APPEND.text(run);
+        self.told(self.store.evaluate_kept(text, &self.keys, &arguments).await?)
     }
 
     pub(crate) async fn release(&self, fence: &Fence) -> Result<(), StoreError> {

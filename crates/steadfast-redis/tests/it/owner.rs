@@ -37,7 +37,10 @@ struct World {
 impl World {
     /// `None` if no store is installed. A person has accepted the new store.
     async fn start(sandbox: Sandbox) -> Option<Self> {
-        let server = Server::start().await?;
+        Self::start_at(Server::start().await?, sandbox).await
+    }
+
+    async fn start_at(server: Server, sandbox: Sandbox) -> Option<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}/v2", listener.local_addr().unwrap());
         let served = sandbox.clone();
@@ -316,6 +319,39 @@ async fn a_resume_ends_no_newer_halt_and_says_which_one_holds() {
     assert_eq!(state[0], "3");
     assert!(halt.await.unwrap().unwrap(), "no order leaves");
     shared.resume_orders().await.unwrap();
+}
+
+#[tokio::test]
+async fn no_order_leaves_before_a_replica_has_its_entry() {
+    // It counts as there for so long after its last sign of life.
+    let settings = ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "60"];
+    let Some(server) = Server::start_with(&settings).await else { return };
+    let replica = Server::start_with(&["--replicaof", "127.0.0.1", server.port().to_string().as_str()]).await;
+    let replica = replica.unwrap();
+    let info = async || {
+        let mut info = cmd("INFO");
+        info.arg("replication");
+        let info: String = info.query_async(&mut server.connection().await).await.unwrap();
+        info
+    };
+    timeout(20 * SECOND, async {
+        while !info().await.contains("min_slaves_good_slaves:1") {
+            sleep(50 * MS).await;
+        }
+    })
+    .await
+    .unwrap();
+    let world = World::start_at(server, sandbox("")).await.unwrap();
+    let client = world.client(world.orders("one").await).await;
+    client.place_order_as(&order(0), name(0)).await.unwrap();
+    replica.stop(true);
+    let call = tokio::spawn(async move { client.place_order_as(&order(1), name(1)).await });
+    sleep(3 * SECOND).await;
+    let placed = world.sandbox.state().orders.len();
+    replica.stop(false);
+    assert_eq!(placed, 1);
+    call.await.unwrap().unwrap();
+    assert_eq!(world.book(), HashMap::from([("1".to_owned(), 1), ("2".to_owned(), 1)]));
 }
 
 #[tokio::test]
