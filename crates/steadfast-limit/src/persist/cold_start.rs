@@ -39,7 +39,7 @@ pub enum ColdStart {
     /// 4. If a record cannot be written, for example on a full disk, the file is marked as out of date: one byte is
     ///    overwritten in place, or the file is removed. [`Event::JournalFailed`](crate::Event::JournalFailed)
     ///    reports it, and the next start is [pessimistic](Self::Pessimistic). So is a start that finds a lock
-    ///    without a journal.
+    ///    without a journal. At the start, only a full disk is no error.
     /// 5. A link, a file of another user, or a file that others can access is an error, both for the journal and for
     ///    its lock.
     Journal(PathBuf),

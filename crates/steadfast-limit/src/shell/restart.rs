@@ -1,8 +1,14 @@
+use std::io::ErrorKind;
+
 use steadfast_spec::Scope;
 use tokio::time::Duration;
 
 use crate::{
-    core::{event::Event, limiter::Limiter, start::Assumed},
+    core::{
+        event::{Event, NextStart},
+        limiter::Limiter,
+        start::Assumed,
+    },
     error::{InvalidLimiter, Refusal},
     persist::{
         cold_start::{ColdStart, TokenOrigin},
@@ -31,7 +37,7 @@ impl ZoneLimiter {
         clocks: JournalClocks,
     ) -> Result<Self, InvalidLimiter> {
         let now = Shared::START;
-        let mut is_damaged = false;
+        let (mut is_damaged, mut unwritten) = (false, None);
         let (decides_by_token, journal) = match cold {
             ColdStart::Auto => (true, None),
             ColdStart::Empty => (false, None),
@@ -48,15 +54,23 @@ impl ZoneLimiter {
         };
         if let Some(journal) = &journal {
             // Write a record before anything is sent: a process that ends before its next record leaves this one. An
-            // unwritable file is also found here.
-            journal.write(false, || Content::of(&mut core, now)).map_err(|error| {
-                InvalidLimiter::Journal { path: journal.path().to_owned(), kind: error.kind() }
-            })?;
+            // unwritable file is also found here. On a full disk the mark of the old record serves as well, as it does
+            // later: cancels of a process that starts must get out.
+            if let Err(error) = journal.write(false, || Content::of(&mut core, now)) {
+                let kind = error.kind();
+                let is_full = matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+                if !is_full || journal.mark_stale() != NextStart::Pessimistic {
+                    return Err(InvalidLimiter::Journal { path: journal.path().to_owned(), kind });
+                }
+                journal.pending().note();
+                unwritten = Some(Event::JournalFailed { kind, next: NextStart::Pessimistic });
+            }
         }
         let shared = Shared::new(core, decides_by_token, journal).observed(observer, route_mover);
         if is_damaged {
             shared.report(&Event::JournalDamaged);
         }
+        unwritten.iter().for_each(|unwritten| shared.report(unwritten));
         Ok(Self::new(shared))
     }
 
