@@ -11,7 +11,8 @@
 //! 2. The position in the journal is the clock. Lists that were seen before a send are before it in the journal, and
 //!    durable with it.
 //! 3. A journal that fails stops new orders. Reads and cancels go on. One that finds the disk full goes on once there is
-//!    room; after any other failure orders leave again in the next process ([`Journal::failure`]).
+//!    room, also if it was [opened](FileJournal::open_even_if_full) on a full disk; after any other failure orders leave
+//!    again in the next process ([`Journal::failure`]).
 //! 4. A send that waits longer than a second for the disk gives its permit back and asks for another.
 //! 5. No secret is written.
 //! 6. A journal that is not in its place fails like one that cannot be written: after each sync, and before a send is

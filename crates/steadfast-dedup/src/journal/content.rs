@@ -7,14 +7,18 @@ use super::{
     entry::Entry,
     error::JournalError,
     fold::Fold,
-    frame::{self, BadHead, Found, Head, Salt},
+    frame::{self, BadHead, Found, Head},
     lock_note::{Judged, LockNote, Reach},
     paths::beside,
 };
 
 /// What a log holds that an earlier process left.
-pub(super) struct LogContent {
-    pub(super) salt: Salt,
+pub(super) struct LogContent<F> {
+    /// The file, opened for reading.
+    pub(super) file: F,
+    pub(super) head: Head,
+    /// Its length in bytes.
+    pub(super) size: u64,
     /// The lock's note about this file.
     pub(super) reached: Option<Reach>,
     /// It has a second name.
@@ -27,7 +31,7 @@ pub(super) fn read<D: Disk>(
     disk: &D,
     path: &Path,
     lock_note: LockNote,
-) -> Result<Option<LogContent>, JournalError> {
+) -> Result<Option<LogContent<D::File>>, JournalError> {
     let lost = || JournalError::Lost { path: path.to_owned(), lock: beside(path, ".lock") };
     let Some(mut file) = disk.open(path).map_err(JournalError::io("open", path))? else {
         return if lock_note.judge(None) == Judged::Lost { Err(lost()) } else { Ok(None) };
@@ -67,7 +71,7 @@ pub(super) fn read<D: Disk>(
         Judged::Believed(None) => None,
     };
     let linked = is_linked(disk, &file, path)?;
-    Ok(Some(LogContent { salt: head.salt, reached, linked, fold }))
+    Ok(Some(LogContent { file, head, size: bytes.len() as u64, reached, linked, fold }))
 }
 
 /// True if it has a second name: a process that opens it under that name would take another lock.

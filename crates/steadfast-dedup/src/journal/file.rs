@@ -77,10 +77,20 @@ impl FileJournal {
     /// [`JournalError`] if another process has it open, it is not this user's own file or has a second name, it is
     /// damaged, cut, older than the one that was written last or a different one, or the disk fails.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, JournalError> {
-        let path = path.as_ref();
-        // The working folder may be moved with the journal in it: a relative path would go on leading to it.
-        let place = path::absolute(path).map_err(JournalError::io("find", path))?;
-        Self::on(FileSystem, &place)
+        Self::on(FileSystem, &absolute(path.as_ref())?)
+    }
+
+    /// As [`open`](Self::open), also where the disk is full and the journal is there already: for a program whose cancels
+    /// must get out. No order can be written down then, as [`failure`](Journal::failure) says; once a second the disk is
+    /// asked for room.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open): there has to be room for a journal that is not there yet.
+    pub fn open_even_if_full(path: impl AsRef<Path>) -> Result<Self, JournalError> {
+        let path = absolute(path.as_ref())?;
+        let (log, full) = Log::open_even_if_full(FileSystem, &path)?;
+        Self::written_by(log, full, path)
     }
 
     /// Opens the journal at `path` on the caller's own disk.
@@ -94,20 +104,30 @@ impl FileJournal {
         D::Lock: 'static,
         D::File: 'static,
     {
-        let log = Log::open(disk, path)?;
+        Self::written_by(Log::open(disk, path)?, None, path.to_owned())
+    }
+
+    /// Starts the writer of a log. `full`: why no order can be written down yet.
+    fn written_by<D>(log: Log<D>, full: Option<JournalError>, path: PathBuf) -> Result<Self, JournalError>
+    where
+        D: Disk + 'static,
+        D::Lock: 'static,
+        D::File: 'static,
+    {
         let (salt, entries) = (log.salt(), log.entries().cloned().collect());
         let (queue, jobs) = mpsc::channel();
         let failure = Arc::<Mutex<Option<JournalError>>>::default();
+        full.into_iter().for_each(|full| tell(&Err(full), &failure));
         let told = Arc::clone(&failure);
         let spawned =
             thread::Builder::new().name("steadfast-journal".into()).spawn(move || run(log, &jobs, &told));
-        let writer = spawned.map_err(JournalError::io("start the writer of", path))?;
+        let writer = spawned.map_err(JournalError::io("start the writer of", &path))?;
         Ok(Self {
             queue: Some(queue),
             writer: Some(writer),
             entries: Mutex::new(entries),
             salt,
-            path: path.to_owned(),
+            path,
             failure,
         })
     }
@@ -209,6 +229,11 @@ impl fmt::Debug for FileJournal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FileJournal").finish_non_exhaustive()
     }
+}
+
+/// The working folder may be moved with the journal in it: a relative path would go on leading to it.
+fn absolute(path: &Path) -> Result<PathBuf, JournalError> {
+    path::absolute(path).map_err(JournalError::io("find", path))
 }
 
 // Everything that waits is written at once and synced once.

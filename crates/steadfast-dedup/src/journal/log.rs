@@ -1,18 +1,17 @@
-use std::{
-    io,
-    path::{Path, PathBuf},
-};
+mod opening;
+
+use std::{io, path::PathBuf};
 
 use super::{
-    content::{is_linked, read},
+    content::is_linked,
     disk::{Disk, DiskFile},
     entry::Entry,
     error::JournalError,
     fold::Fold,
     frame::{self, Head, MAX_PAYLOAD},
     lock_note::{LockNote, Reach},
-    paths::{beside, folder_of},
-    successor::{RewriteError, draw_salt, write_all, write_anew},
+    paths::beside,
+    successor::{RewriteError, write_all, write_anew},
 };
 
 /// The file is rewritten once it has this size, and at least twice the size after the last rewrite.
@@ -31,7 +30,8 @@ const LONGEST_WAIT: usize = 4 * 1024 * 1024;
 ///    that finds the disk full does not, if the file can be cut to what was written before it, and that be synced: then all
 ///    is known. Its entries wait, and are written before all later ones; nothing is reported durable until then.
 /// 4. Opening writes the entries that still matter to a new file, which replaces the old one in one step. The same
-///    happens when the file has grown to twice that size, so it is never larger than that and a mebibyte.
+///    happens when the file has grown to twice that size, so it is never larger than that and a mebibyte. Where the disk is
+///    full, [opening](Self::open_even_if_full) may put that off: the file found stays as it is, and all entries wait.
 /// 5. Nothing is reported durable, and no successor is written, unless the file and its lock are still at their
 ///    paths, and the file has no second name.
 /// 6. The lock notes how far the file was written: durably when it is opened or rewritten, and after each sync
@@ -43,12 +43,14 @@ pub struct Log<D: Disk> {
     path: PathBuf,
     lock: D::Lock,
     file: D::File,
+    /// False while the file is the one that was found, which is only read.
+    is_begun: bool,
     head: Head,
     next: u64,
     durable: u64,
     size: u64,
-    /// The lock's note about the file.
-    reached: Reach,
+    /// The lock's note about the file; none if it has none.
+    reached: Option<Reach>,
     rewrite_at: u64,
     fold: Fold,
     /// Entries that found the disk full, in their order.
@@ -58,77 +60,6 @@ pub struct Log<D: Disk> {
 }
 
 impl<D: Disk> Log<D> {
-    /// Opens the log at `path`, or begins one there if there is no file.
-    ///
-    /// A lock, with the log's name and `.lock`, stays beside it, and for a moment its successor, with `.new`.
-    ///
-    /// # Errors
-    ///
-    /// [`JournalError`] if another process has it open, the file is not a log or is damaged, or the disk fails; the
-    /// file is then left as it is.
-    pub fn open(disk: D, path: impl Into<PathBuf>) -> Result<Self, JournalError> {
-        let path = path.into();
-        let beside_it = beside(&path, ".lock");
-        let mut lock = disk.lock(&beside_it).map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock => JournalError::InUse { path: path.clone() },
-            _ => JournalError::io("lock", &path)(error),
-        })?;
-        let note = disk.note(&mut lock).map_err(JournalError::io("read", &beside_it))?;
-        let lock_note = LockNote::decode(&note);
-        let found = read(&disk, &path, lock_note)?;
-        if found.as_ref().is_some_and(|found| found.linked) {
-            return Err(JournalError::Linked { path });
-        }
-        if found.is_some() && lock_note.is_between() {
-            // The file found must survive a loss of power before the note names it alone.
-            let folder = folder_of(&path);
-            disk.sync_directory(folder).map_err(JournalError::io("sync", folder))?;
-        }
-        let (salt, before, fold) = match found {
-            Some(found) => (found.salt, found.reached, found.fold),
-            None => (draw_salt(), None, Fold::default()),
-        };
-        let fresh =
-            write_anew(&disk, &path, &mut lock, salt, before, &fold).map_err(RewriteError::into_error)?;
-        Ok(Self {
-            disk,
-            path,
-            lock,
-            file: fresh.file,
-            head: fresh.head,
-            next: fresh.head.records,
-            durable: fresh.head.records,
-            size: fresh.reached.size,
-            reached: fresh.reached,
-            rewrite_at: REWRITE.max(2 * fresh.reached.size),
-            fold,
-            waiting: Vec::new(),
-            failed: None,
-            buffer: Vec::new(),
-        })
-    }
-
-    /// Reads a log without opening it: nothing is locked or written.
-    ///
-    /// # Errors
-    ///
-    /// As [`open`](Self::open), except for the lock and its note. `None` if there is no file.
-    pub fn read(disk: &D, path: &Path) -> Result<Option<Vec<Entry>>, JournalError> {
-        Ok(read(disk, path, LockNote::None)?.map(|found| found.fold.entries().cloned().collect()))
-    }
-
-    /// Fails as [`open`](Self::open) would, by its lock's note, `note`; nothing is locked or written.
-    ///
-    /// # Errors
-    ///
-    /// As [`open`](Self::open), except that another process may have it open.
-    pub fn check(disk: &D, path: &Path, note: &[u8]) -> Result<(), JournalError> {
-        match read(disk, path, LockNote::decode(note))? {
-            Some(found) if found.linked => Err(JournalError::Linked { path: path.to_owned() }),
-            _ => Ok(()),
-        }
-    }
-
     /// Returns the entries that still matter, in the order in which they were written.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.fold.entries()
@@ -146,10 +77,10 @@ impl<D: Disk> Log<D> {
         self.size
     }
 
-    /// True while entries wait for room on the disk. Appending anything, also nothing, tries them again.
+    /// True while entries, or all later ones, wait for room on the disk. Appending anything, also nothing, tries again.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
-        !self.waiting.is_empty() && self.failed.is_none()
+        (!self.is_begun || !self.waiting.is_empty()) && self.failed.is_none()
     }
 
     /// Appends entries that may be lost.
@@ -185,6 +116,9 @@ impl<D: Disk> Log<D> {
         // Poisoned until it has succeeded, so that no early return leaves the log usable.
         self.failed = Some(JournalError::Poisoned);
         self.waiting.extend(entries.into_iter().cloned());
+        if !self.is_begun {
+            self.begin()?;
+        }
         self.buffer.clear();
         let (seed, durable, mut next) = (self.head.seed(), self.durable, self.next);
         for entry in &self.waiting {
@@ -220,12 +154,32 @@ impl<D: Disk> Log<D> {
             self.check_place()?;
         }
         if full {
-            self.rewrite()?;
+            match self.rewrite() {
+                // The old file is unchanged and goes on growing; the disk may have room later.
+                Err(RewriteError::NotBegun(_)) => self.rewrite_at = self.size.saturating_mul(2),
+                rewritten => rewritten.map_err(RewriteError::into_error)?,
+            }
         } else if durably {
             self.note_reach()?;
         }
         self.failed = None;
         Ok(())
+    }
+
+    /// Replaces the file that was found by one that is appended to. Where the disk is full, that may be tried again: nothing
+    /// was written to the file found, and nothing is reported durable before it is replaced.
+    fn begin(&mut self) -> Result<(), JournalError> {
+        // It may have been found long ago.
+        self.check_place()?;
+        let error = match self.rewrite() {
+            Ok(()) => return Ok(()),
+            Err(RewriteError::NotBegun(error)) if error.is_full() => error,
+            Err(failed) => return Err(failed.into_error()),
+        };
+        if self.waiting.iter().map(|entry| entry.encode().len()).sum::<usize>() <= LONGEST_WAIT {
+            self.failed = None;
+        }
+        Err(error)
     }
 
     /// Cuts off what a failed write may have left, so that the file ends with the last whole write again.
@@ -238,15 +192,16 @@ impl<D: Disk> Log<D> {
 
     /// Notes what has just been synced. The note survives a killed process; a loss of power may undo it.
     fn note_reach(&mut self) -> Result<(), JournalError> {
-        self.reached = self.reach();
-        let note = LockNote::written(self.head.salt, self.reached, None).encode();
+        let reach = self.reach();
+        self.reached = Some(reach);
+        let note = LockNote::written(self.head.salt, reach, None).encode();
         let noted = self.disk.set_note(&mut self.lock, &note, false);
         noted.map_err(JournalError::io("write", beside(&self.path, ".lock")))
     }
 
     /// How far the file is synced.
     fn reach(&self) -> Reach {
-        Reach { records: self.durable, size: self.size, ..self.reached }
+        Reach { nonce: self.head.nonce, records: self.durable, size: self.size }
     }
 
     /// Fails, permanently, unless the file and its lock are still at their paths.
@@ -263,7 +218,8 @@ impl<D: Disk> Log<D> {
             }
             return Ok(());
         }
-        if !in_place {
+        // The note about a file that is only read still holds.
+        if !in_place && self.is_begun {
             // For the next process: this one has sent orders that are not in the file there. It goes on with this file once
             // that is back.
             let note = LockNote::Displaced { salt: self.head.salt, file: Some(self.reach()) }.encode();
@@ -276,22 +232,13 @@ impl<D: Disk> Log<D> {
         Err(displaced)
     }
 
-    fn rewrite(&mut self) -> Result<(), JournalError> {
-        let before = Some(self.reached);
-        match write_anew(&self.disk, &self.path, &mut self.lock, self.head.salt, before, &self.fold) {
-            Ok(fresh) => {
-                (self.file, self.head) = (fresh.file, fresh.head);
-                (self.next, self.durable) = (fresh.head.records, fresh.head.records);
-                (self.size, self.reached) = (fresh.reached.size, fresh.reached);
-                self.rewrite_at = REWRITE.max(2 * self.size);
-                Ok(())
-            }
-            // The old file is unchanged and goes on growing; the disk may have room later.
-            Err(RewriteError::NotBegun(_)) => {
-                self.rewrite_at = self.size.saturating_mul(2);
-                Ok(())
-            }
-            Err(failed) => Err(failed.into_error()),
-        }
+    fn rewrite(&mut self) -> Result<(), RewriteError> {
+        let fresh =
+            write_anew(&self.disk, &self.path, &mut self.lock, self.head.salt, self.reached, &self.fold)?;
+        (self.file, self.is_begun, self.head) = (fresh.file, true, fresh.head);
+        (self.next, self.durable) = (fresh.head.records, fresh.head.records);
+        (self.size, self.reached) = (fresh.reached.size, Some(fresh.reached));
+        self.rewrite_at = REWRITE.max(2 * self.size);
+        Ok(())
     }
 }

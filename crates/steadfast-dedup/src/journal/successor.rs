@@ -59,7 +59,11 @@ pub(super) fn write_anew<D: Disk>(
     bytes[..HEAD].copy_from_slice(&head.encode());
     let create = |error| RewriteError::NotBegun(JournalError::io("create", &new)(error));
     let mut file = disk.create(&new).map_err(create)?;
-    write_all(&mut file, &bytes).map_err(|e| RewriteError::NotBegun(JournalError::io("write", &new)(e)))?;
+    if let Err(error) = write_all(&mut file, &bytes) {
+        // On a full disk its first half would take the last room from others.
+        drop(file.truncate(0));
+        return Err(RewriteError::NotBegun(JournalError::io("write", &new)(error)));
+    }
     file.sync().map_err(|e| RewriteError::Unsure(JournalError::io("sync", &new)(e)))?;
     let reached = Reach { nonce: head.nonce, records: head.records, size: bytes.len() as u64 };
     if let Some(before) = before {

@@ -7,6 +7,7 @@ mod displaced;
 mod faults;
 mod files;
 mod fillable;
+mod full;
 mod images;
 mod size;
 
