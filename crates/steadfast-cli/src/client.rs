@@ -5,14 +5,17 @@ use std::path::{Path, PathBuf};
 use steadfast::{
     Access, BaseUrl, Client, ClientBuilder, InvalidClient, Paths,
     call::Routes,
-    dedup::{OrderTracker, journal::FileJournal},
+    dedup::{
+        OrderTracker,
+        journal::{FileJournal, Journal, JournalError},
+    },
     limit::{self, ColdStart, InvalidLimiter, ZoneLimiter},
 };
 
 use crate::{
     account::{Account, Whose},
     arena::Arena,
-    exit::Failed,
+    exit::{Failed, print_note},
     journal::{REHEARSAL, beside, refuse_other_account, refuse_without_lock, user, with_advice, with_source},
     limits::{Limits, zones},
     reach::reach,
@@ -20,6 +23,36 @@ use crate::{
     resends::Resends,
     sends::{NotingJournal, Sends},
 };
+
+/// A journal for a client's orders.
+pub(crate) struct OrderJournal {
+    path: PathBuf,
+    /// Where the sends are noted.
+    sends: Sends,
+    open: fn(&Path) -> Result<FileJournal, JournalError>,
+}
+
+impl OrderJournal {
+    pub(crate) fn new(path: PathBuf, sends: &Sends) -> Self {
+        Self { path, sends: sends.clone(), open: |path| FileJournal::open(path) }
+    }
+
+    /// Lets a client begin on a full disk: its cancels and reads get out, and no order leaves until there is room.
+    pub(crate) fn even_if_full(self) -> Self {
+        Self { open: |path| FileJournal::open_even_if_full(path), ..self }
+    }
+
+    fn open(self) -> Result<NotingJournal, Failed> {
+        let journal = (self.open)(&self.path).map_err(|error| Failed::usage(with_advice(&error)))?;
+        if let Some(full) = journal.failure() {
+            print_note(format_args!(
+                "steadfast: WARNING: the disk is full ({}): no order leaves until there is room; cancels and reads pass",
+                with_source(&full)
+            ));
+        }
+        Ok(NotingJournal::new(journal, self.sends))
+    }
+}
 
 /// Creates a client of an account, with the credentials of all verbs, and checks that the service answers.
 ///
@@ -34,7 +67,8 @@ pub(crate) async fn open(
     let access = account.access().await?;
     journal.as_deref().map(|journal| user::claim(journal, &account.identity())).transpose()?;
     let limits = Limits::of(&account).begin();
-    let client = create(account.base.clone(), access, journal, limits, resends, sends)?;
+    let journal = journal.map(|path| OrderJournal::new(path, sends));
+    let client = create(account.base.clone(), access, journal, limits, resends)?;
     hide_tokens_of(client.tokens());
     reach(&account.base).await?;
     Ok(client)
@@ -45,13 +79,12 @@ pub(crate) async fn open(
 pub(crate) fn create(
     base: BaseUrl,
     access: Access,
-    journal: Option<PathBuf>,
+    journal: Option<OrderJournal>,
     limits: Option<ZoneLimiter>,
     resends: Resends,
-    sends: &Sends,
 ) -> Result<Client, Failed> {
     let account = limit::Account::new(base.to_string());
-    create_of(account, base, access, journal, limits, resends, sends)
+    create_of(account, base, access, journal, limits, resends)
 }
 
 /// Creates a client of a sandbox of this command's own. Its journal names it as a rehearsal's: no run with real orders goes on
@@ -66,7 +99,8 @@ pub(crate) fn rehearse(
     let access = Access::token(own.api_key, own.access_token).map_err(Failed::error)?;
     let base: BaseUrl = own.base_url.parse().map_err(Failed::error)?;
     let account = limit::Account::new(format!("{REHEARSAL}{base}"));
-    let client = create_of(account, base.clone(), access, journal, None, resends, sends)?;
+    let journal = journal.map(|path| OrderJournal::new(path, sends));
+    let client = create_of(account, base.clone(), access, journal, None, resends)?;
     Ok((base, client))
 }
 
@@ -74,25 +108,22 @@ fn create_of(
     account: limit::Account,
     base: BaseUrl,
     access: Access,
-    journal: Option<PathBuf>,
+    journal: Option<OrderJournal>,
     limits: Option<ZoneLimiter>,
     resends: Resends,
-    sends: &Sends,
 ) -> Result<Client, Failed> {
     // A run's record is of one trading day, and the next run goes by the machine's clock.
     let safety = resends.settings().refuse_disputed_day(true);
     let builder = begin(base, access, account.clone());
     let builder = match journal {
-        Some(path) => {
-            refuse_without_lock(&path)?;
-            refuse_other_account(&path, &account)?;
+        Some(journal) => {
+            refuse_without_lock(&journal.path)?;
+            refuse_other_account(&journal.path, &account)?;
             let limiter = match limits {
                 Some(limiter) => limiter,
-                None => limiter(&path)?,
+                None => limiter(&journal.path)?,
             };
-            let journal = FileJournal::open(path).map_err(|error| Failed::usage(with_advice(&error)))?;
-            let journal = NotingJournal::new(journal, sends.clone());
-            builder.limiter(limiter).tracker(OrderTracker::journaled(safety, journal))
+            builder.limiter(limiter).tracker(OrderTracker::journaled(safety, journal.open()?))
         }
         None => {
             let limiter = match limits {

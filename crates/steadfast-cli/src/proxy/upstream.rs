@@ -21,7 +21,7 @@ use crate::redis::{At, Store};
 use crate::{
     account::{Account, Whose},
     arena::Arena,
-    client,
+    client::{self, OrderJournal},
     exit::{Failed, print_note},
     journal::{beside, folder_of, user},
     limits::Limits,
@@ -133,8 +133,8 @@ impl Upstream {
         let token = token_in(&token_file)?;
         let limits = Limits::of(&account).begin();
         let base = account.base.clone();
-        let client =
-            client::create(base.clone(), access, Some(journal.clone()), limits, resends, &Sends::default())?;
+        let orders = OrderJournal::new(journal.clone(), &Sends::default()).even_if_full();
+        let client = client::create(base.clone(), access, Some(orders), limits, resends)?;
         hide_tokens_of(client.tokens());
         reach(&base).await?;
         let (account, token_file, journal) = (account.identity().label(), Some(token_file), Some(journal));
@@ -227,10 +227,12 @@ pub(super) fn token_in(path: &Path) -> Result<SecretString, Failed> {
             let token = random_token()?;
             let mut file = open_own(path, File::options().write(true).create_new(true))
                 .map_err(|error| unusable(&error))?;
-            let written = file
-                .write_all(format!("{}\n", token.expose_secret()).as_bytes())
-                .and_then(|()| file.sync_all());
-            written.map_err(|error| unusable(&error))?;
+            let text = format!("{}\n", token.expose_secret());
+            if let Err(error) = file.write_all(text.as_bytes()).and_then(|()| file.sync_all()) {
+                // An empty one, as a full disk leaves it, would be refused from then on.
+                let _ = fs::remove_file(path);
+                return Err(unusable(&error));
+            }
             Ok(token)
         }
         Err(error) => Err(unusable(&error)),

@@ -14,6 +14,8 @@ mod demo;
 mod docs;
 mod events;
 mod files;
+#[cfg(target_os = "linux")]
+mod full_disk;
 mod identifiers;
 mod interruption;
 mod journals;

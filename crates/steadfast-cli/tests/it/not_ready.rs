@@ -17,7 +17,7 @@ async fn start(gateway: &OwnGateway, folder: &tempfile::TempDir) -> RunningProxy
     RunningProxy::start(gateway.command(&args)).await
 }
 
-async fn ready(proxy: &RunningProxy) -> String {
+pub(crate) async fn ready(proxy: &RunningProxy) -> String {
     let admin = proxy.facts["admin_url"].as_str().unwrap().strip_prefix("http://").unwrap();
     get(admin, "/readyz", String::new()).await
 }

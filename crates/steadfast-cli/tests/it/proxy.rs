@@ -63,7 +63,7 @@ impl RunningProxy {
         answer(self.send_order(lines).await).await
     }
 
-    async fn cancel(&self, id: &str) -> String {
+    pub(crate) async fn cancel(&self, id: &str) -> String {
         let mut stream = TcpStream::connect(self.authority()).await.unwrap();
         let request = format!(
             "DELETE /v2/api/oms/cancel-order?orderId={id} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\
