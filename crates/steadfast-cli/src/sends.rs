@@ -20,12 +20,6 @@ impl Sends {
     pub(crate) fn hold(&self, name: &str) -> bool {
         self.names.lock().contains(name)
     }
-
-    fn note(&self, entry: &Entry) {
-        if let Record::Begun { name: Some(name), .. } = &entry.record {
-            self.names.lock().insert(name.as_str().to_owned());
-        }
-    }
 }
 
 /// A journal whose new sends are noted.
@@ -40,6 +34,16 @@ impl NotingJournal {
     pub(crate) fn new(journal: FileJournal, sends: Sends) -> Self {
         Self { journal, sends }
     }
+
+    /// Notes a send. None of a journal that was moved or removed: nothing is written to it any more, so the order does not
+    /// leave, and no later run finds a record of it.
+    fn note(&self, entry: &Entry) {
+        if let Record::Begun { name: Some(name), .. } = &entry.record
+            && !matches!(self.journal.failure(), Some(JournalError::Displaced { .. }))
+        {
+            self.sends.names.lock().insert(name.as_str().to_owned());
+        }
+    }
 }
 
 impl Journal for NotingJournal {
@@ -48,12 +52,12 @@ impl Journal for NotingJournal {
     }
 
     fn append(&self, entry: Entry) {
-        self.sends.note(&entry);
+        self.note(&entry);
         self.journal.append(entry);
     }
 
     fn append_durably(&self, entry: Entry) -> Durable {
-        self.sends.note(&entry);
+        self.note(&entry);
         self.journal.append_durably(entry)
     }
 

@@ -305,6 +305,35 @@ async fn c03_a_used_up_quota_is_no_refusal() {
     assert!(stderr.contains("\nturned away by the service, not executed: 1\n"), "{stderr}");
 }
 
+/// Regression: all rows but the first ones were told as in doubt, and nothing of them had been sent.
+#[tokio::test]
+async fn c03_a_journal_moved_under_a_run_leaves_rows_unsent_whose_send_has_not_begun() {
+    let orders = orders(60);
+    let [journal, aside] = ["orders.csv.journal", "aside"].map(|name| orders.beside(name));
+    let gateway = OwnGateway::serve(move |number| {
+        drop(std::fs::rename(&journal, &aside));
+        placed(&format!("2{number}"), "Order placed")
+    })
+    .await;
+    let output = gateway.command(&["replay", orders.path(), "--yes"]).output().await.unwrap();
+    let (stdout, stderr) = said(&output);
+    let last_told: BTreeMap<&str, &str> = stdout
+        .lines()
+        .skip(1)
+        .map(|row| {
+            let (line, rest) = row.split_once(',').unwrap();
+            (line, rest.split(',').next().unwrap())
+        })
+        .collect();
+    let told = |status: &str| last_told.values().filter(|told| **told == status).count();
+    let sent = gateway.orders().len();
+    assert_eq!((last_told.len(), told("placed")), (60, sent), "{stdout}{stderr}");
+    // Those whose records were on their way when the journal was found to be gone.
+    assert!((1..=30).contains(&told("unresolved")), "{stdout}{stderr}");
+    assert_eq!(told("not sent"), 60 - sent - told("unresolved"), "{stdout}{stderr}");
+    assert_eq!(output.status.code(), Some(6), "{stdout}{stderr}");
+}
+
 /// If the journal fails after a record was begun, its order stays open: the next run takes it for an order in doubt,
 /// while this run reported a refusal.
 #[tokio::test]

@@ -34,7 +34,9 @@ impl Replay {
         for (line, name) in open {
             let is_second = name::is_second(&name);
             let placement = match ends.as_ref().map(|ends| ends.get(&name)) {
-                None | Some(Some(known::End::Open)) => Placement::unresolved("interrupted", None),
+                Some(Some(known::End::Open)) => Placement::unresolved("interrupted", None),
+                // The journal was moved or removed.
+                None if self.may_be_sent(line) => Placement::unresolved("interrupted", None),
                 Some(Some(known::End::Placed(order_id))) => {
                     let (order_id, msg) = (order_id.clone(), "answered before the run was left".to_owned());
                     Placement::Placed { order_id, msg, resolution: None }
@@ -48,7 +50,7 @@ impl Replay {
                 Some(Some(known::End::Refused)) if self.sends.hold(&name) => {
                     Placement::Refused { msg: "refused before the run was left".to_owned() }
                 }
-                Some(None | Some(known::End::Refused)) => {
+                None | Some(None | Some(known::End::Refused)) => {
                     self.sent.retain(|sent| *sent != name);
                     self.not_sent()
                 }
@@ -135,7 +137,8 @@ impl Replay {
                         Some((line, Some(verdict?.clone())))
                     })
                     .collect(),
-                None => not_placed.map(|line| (line, None)).collect(),
+                // The journal was moved or removed, and may hold a send that is not known to have failed.
+                None => not_placed.filter(|line| self.may_be_sent(*line)).map(|line| (line, None)).collect(),
             };
             // The last records may still be on their way to the disk.
             if doubtful.is_empty() || self.stop == Stop::Left || Instant::now() >= end {
@@ -155,6 +158,13 @@ impl Replay {
             let written = self.results.in_doubt_after_all(line, reason, candidates);
             self.note_unwritten(written);
         }
+    }
+
+    /// Returns false if no send of the row has begun, neither in this run nor in an earlier one, whatever became of the journal.
+    fn may_be_sent(&self, line: u64) -> bool {
+        let has_begun = |name: String| self.begun.contains(&name) || self.sends.hold(&name);
+        // Without a journal no send is noted.
+        self.journal.is_none() || [name::of_first(line), name::of_second(line)].into_iter().any(has_begun)
     }
 
     /// Returns what became of a row that an earlier run has sent, by the journal, if its turn did not come: of its second
