@@ -126,3 +126,23 @@ async fn c06_a_service_that_is_not_there_is_named_with_its_address() {
         format!("service cannot be reached at {free}: the connection is refused: nothing listens there");
     assert_eq!((error.kind(), error.to_string()), (ErrorKind::Unreachable, line));
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_order_with_a_wrong_token_ends_in_doubt_and_does_not_leave_once_that_is_known() {
+    let sandbox = Sandbox::builder().build().unwrap();
+    let client = || {
+        let facts = sandbox.credentials();
+        let access = Access::token(facts.api_key, "wrong").unwrap();
+        Client::builder(facts.base_url.parse().unwrap(), access).build_over(sandbox.gateway()).unwrap()
+    };
+    let orders = || sandbox.state().arrivals.iter().filter(|it| it.path.ends_with("place-order")).count();
+    let error = client().place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap_err();
+    assert_eq!((error.kind(), orders()), (ErrorKind::InDoubt, 1), "{error}");
+
+    // One 401 may be a mistake, for two seconds.
+    let warned = client();
+    assert_eq!(warned.prewarm().await.unwrap_err().kind(), ErrorKind::Unauthorized);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let error = warned.place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap_err();
+    assert_eq!((error.kind(), orders()), (ErrorKind::Unauthorized, 1), "{error}");
+}
