@@ -104,6 +104,8 @@ pub enum Record {
         /// The orders that were sent on it.
         intents: BTreeSet<IntentNo>,
     },
+    /// A change of an order is about to be sent. Lists may show any order that was sent before in another form.
+    Changed,
 }
 
 impl Record {
@@ -126,7 +128,8 @@ impl Record {
             | Self::Heard { .. }
             | Self::Ruled { .. }
             | Self::Unresolved { .. }
-            | Self::Renamed { .. } => None,
+            | Self::Renamed { .. }
+            | Self::Changed => None,
         }
     }
 }

@@ -22,6 +22,8 @@ pub(crate) struct Fold {
     days: BTreeMap<ext::Account, TradingDay>,
     /// Decided orders with names, the oldest first.
     named: BTreeSet<(u64, ext::Account, IntentNo)>,
+    /// The last change that each account sent: it concerns all orders that were sent before.
+    changes: BTreeMap<ext::Account, u64>,
     gap: bool,
 }
 
@@ -137,6 +139,12 @@ impl Fold {
                     !old
                 });
                 self.keep(account, Some(intent), entry);
+            }
+            Record::Changed => {
+                if let Some(earlier) = self.changes.insert(account.clone(), self.next) {
+                    self.kept.remove(&earlier);
+                }
+                self.keep(account, None, entry);
             }
             // The entries themselves get the right day.
             Record::Renamed { from, day, intents } => self.rename_day(&account, *from, *day, intents),

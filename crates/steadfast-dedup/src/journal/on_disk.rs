@@ -111,6 +111,7 @@ enum OnDisk {
         day: i64,
         intents: Vec<u64>,
     },
+    Changed {},
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -181,6 +182,7 @@ impl OnDisk {
                 let intents = intents.into_iter().map(|intent| intent.0).collect();
                 Self::Renamed { from: from.0, day: day.0, intents }
             }
+            Record::Changed => Self::Changed {},
         }
     }
 
@@ -232,6 +234,7 @@ impl OnDisk {
                 let intents = intents.into_iter().map(IntentNo).collect();
                 Record::Renamed { from: TradingDay(from), day: TradingDay(day), intents }
             }
+            Self::Changed {} => Record::Changed,
         })
     }
 }
@@ -269,6 +272,7 @@ mod tests {
             Record::Ruled { intent, order_id: None },
             Record::Ruled { intent, order_id: Some("o".into()) },
             Record::Renamed { from: day, day: TradingDay(0), intents: [intent].into() },
+            Record::Changed,
         ];
         for (session, name) in
             [(Session::default(), None), (Session::hashed(9), Some(ext::IntentId::new("ä\n")))]

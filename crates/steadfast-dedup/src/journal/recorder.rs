@@ -72,6 +72,7 @@ impl Recorder {
                     Ruling::NotPlaced => None,
                 },
             },
+            Event::Changed => Record::Changed,
             _ => return,
         };
         self.journal.append(self.entry(record));

@@ -13,6 +13,8 @@ pub(crate) struct Fidelity {
     lists: ListFidelity,
     /// Acknowledged orders whose identifier our lists show for another order.
     mismatches: BTreeMap<Arc<str>, Mismatch>,
+    /// When an order was last sent.
+    sent: LogicalTime,
     /// When a change of an order was last sent.
     changed: LogicalTime,
 }
@@ -107,6 +109,16 @@ impl Fidelity {
             self.lists = found;
         }
         is_worse
+    }
+
+    /// Notes that an order is sent now.
+    pub(crate) fn note_send(&mut self, at: LogicalTime) {
+        self.sent = at;
+    }
+
+    /// True if an order was sent since the last change: the next one concerns it, too.
+    pub(crate) fn is_change_news(&self) -> bool {
+        self.is_unchanged_since(self.sent)
     }
 
     /// Notes that a change of an order is sent now.

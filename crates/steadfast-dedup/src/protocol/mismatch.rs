@@ -242,6 +242,11 @@ impl OrderProtocol {
         }
     }
 
+    /// True if an order was sent since the last change: the next one concerns it, too.
+    pub(crate) fn is_change_news(&self) -> bool {
+        self.fidelity.is_change_news()
+    }
+
     /// True if no change of an order was sent since this one.
     pub(crate) fn is_unchanged(&self, intent: &Intent) -> bool {
         intent.first_sent().is_some_and(|sent| self.fidelity.is_unchanged_since(sent.seq))

@@ -55,6 +55,7 @@ impl OrderProtocol {
 
     pub(crate) fn send(&mut self, attempt: AttemptNo) {
         let sent = Sent { seq: self.time.tick(), at: self.time.now(), aging: self.time.aging() };
+        self.fidelity.note_send(sent.seq);
         self.mark_sent(attempt, sent);
     }
 

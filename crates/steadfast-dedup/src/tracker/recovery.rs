@@ -84,7 +84,7 @@ pub fn unresolved(entries: &[Entry]) -> Vec<RecoveredOrder> {
                         Verdict::Unresolved(Unresolved::new(reason, candidates.clone()));
                 }
             }
-            Record::Seen { .. } | Record::Renamed { .. } | Record::Heard { .. } => {}
+            Record::Seen { .. } | Record::Renamed { .. } | Record::Heard { .. } | Record::Changed => {}
         }
     }
     open.into_values().map(|undecided| undecided.order).collect()

@@ -141,6 +141,7 @@ impl Replay {
                 {
                     events.push(Event::Known { session, order_ids, complete });
                 }
+                Record::Changed => events.push(Event::Changed),
                 Record::Seen { .. } | Record::Renamed { .. } => {}
             }
         }

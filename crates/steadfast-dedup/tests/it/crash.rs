@@ -14,13 +14,15 @@ use std::{
 use http::{HeaderValue, Request, Response, header};
 use http_body_util::{BodyExt, Full};
 use parking_lot::Mutex;
-use steadfast_call::{BoxError, Call, Failure, Outcome, WallClock, ext, find_cause};
+use serde_json::json;
+use steadfast_call::{BoxError, Call, Failure, Outcome, Route, WallClock, ext, find_cause};
 use steadfast_dedup::{
     AccountMode, Dedup, DedupLayer, GuardedBody, OrderEvent, OrderTag, OrderTracker, OrderWithheld, Recover,
     RecoveredOrder, ResendPolicy, Ruling, SendGuard, SendGuardLayer, Settings, Verdict,
     journal::{Disk, Durable, Entry, FileJournal, FileSystem, Journal, JournalError, Log, Record},
     unresolved,
 };
+use steadfast_spec::Endpoint;
 use steadfast_verify::{
     invariants::{Run, violations},
     noon::at_noon,
@@ -166,6 +168,7 @@ struct Process {
     tracker: OrderTracker,
     service: Dedup<SendGuard<Line>>,
     journal: Inline<FileSystem>,
+    gateway: Gateway,
     cut: Arc<AtomicBool>,
     token: &'static str,
 }
@@ -185,7 +188,7 @@ impl World {
         let tracker = OrderTracker::journaled(self.settings.clone(), journal.clone());
         let cut = Arc::new(AtomicBool::new(false));
         let service = stack(&tracker, Line { gateway: self.gateway.clone(), cut: cut.clone() });
-        Process { tracker, service, journal, cut, token: self.token }
+        Process { tracker, service, journal, gateway: self.gateway.clone(), cut, token: self.token }
     }
 }
 
@@ -217,6 +220,17 @@ impl Process {
         let (service, mut request) = (self.service.clone(), self.request(intent, form));
         Call::of_mut(request.extensions_mut()).set_intent(ext::IntentId::new(intent));
         tokio::spawn(async move { drop(service.oneshot(request).await) })
+    }
+
+    /// Sends changes of an order.
+    async fn change(&self, order_id: &str, times: usize) {
+        for _ in 0..times {
+            let mut request = self.request("change", &format!("orderId={order_id}&qty=7"));
+            Call::of_mut(request.extensions_mut()).set_route(Arc::new(Route::new(Endpoint::ModifyOrder)));
+            // The gateway of these tests makes no change by itself.
+            self.gateway.will([http(200, "changed")]);
+            assert!(self.service.clone().oneshot(request).await.is_ok());
+        }
     }
 
     /// Like `kill -9`: no caller gets an answer, and nothing more is written.
@@ -807,6 +821,7 @@ async fn s81_disk_full() {
         service: stack(&tracker, line),
         tracker,
         journal: Inline::open(FileSystem, &world.folder.path().join("unused")),
+        gateway: world.gateway.clone(),
         cut: Arc::default(),
         token: world.token,
     };
@@ -936,6 +951,40 @@ async fn o06_an_ack_that_no_list_shows_is_told_by_the_next_process() {
         }
         assert_eq!(told, [("b".to_owned(), "ghost".to_owned())], "{token}");
         assert_eq!((process.tracker.in_doubt(), world.gateway.posts()), (1, 3), "{token}");
+    }
+}
+
+/// Regression: the next process did not know that a change had been sent, and told the changed order as unconfirmed.
+#[tokio::test(start_paused = true)]
+async fn o06_an_order_changed_by_an_earlier_process_is_not_unconfirmed() {
+    // A change before the order was sent explains nothing.
+    for (before, after, told) in [(0, 0, 1), (2, 0, 1), (0, 1, 0), (0, 3, 0), (1, 1, 0)] {
+        let world = World::new();
+        let process = world.start();
+        assert_eq!(process.place("a", &order(3)).await, Told::Placed("o1".into()));
+        process.change("o1", before).await;
+        assert_eq!(process.place("b", ORDER).await, Told::Placed("o2".into()));
+        process.change("o2", after).await;
+        let written = std::fs::read(world.path()).unwrap();
+        let changes = String::from_utf8_lossy(&written).matches("changed").count();
+        assert_eq!(changes, before.min(1) + after.min(1), "no more than one between two sends");
+        world.gateway.set("o2", "qty", json!(7));
+        process.kill();
+
+        // Its journal is written anew.
+        world.start().kill();
+        let process = world.start();
+        let mut events = process.tracker.events();
+        is(&process.recover().await, &[]);
+        process.tracker.shutdown().await;
+        let mut unconfirmed = 0;
+        while let Ok(event) = events.try_recv() {
+            if let OrderEvent::AckUnconfirmed { order_id, .. } = event {
+                assert_eq!(order_id, "o2");
+                unconfirmed += 1;
+            }
+        }
+        assert_eq!(unconfirmed, told, "{before} {after}");
     }
 }
 

@@ -128,6 +128,18 @@ fn a_new_day_forgets_what_its_own_account_has_decided_and_listed() {
     assert!(matches!(*lists, [list] if list.account.as_str() == "b"));
 }
 
+#[test]
+fn of_an_accounts_changes_the_last_is_kept_in_its_place() {
+    let of = |account: &str, mut entry: Entry| {
+        entry.account = ext::Account::new(account);
+        entry
+    };
+    let change = |account| of(account, entry(Record::Changed));
+    let written = [begun(0), change(""), change("b"), begun(1), change(""), begun(2)];
+    let kept = Entry::still_matter(written);
+    assert_eq!(kept, [begun(0), change("b"), begun(1), change(""), begun(2)]);
+}
+
 /// Regression: a refused order was decided, and counted as decided for ever. So a hundred thousand later names dropped it,
 /// although it had been sent again and was in doubt: the next process did not look for it, and its name was free.
 #[test]

@@ -169,7 +169,12 @@ impl Account {
 
     /// Notes that a change of an order is about to be sent.
     pub(crate) fn hear_change(self: &Arc<Self>) {
-        self.step(Event::Changed);
+        self.with(|state, now, effects| {
+            // Written here, so that it stands among the sends where it happened; once for all changes between two sends.
+            let is_news = state.protocol.is_change_news();
+            let changed = if is_news { self.noted(Event::Changed) } else { Event::Changed };
+            effects.extend(state.protocol.step(now, changed));
+        });
     }
 
     /// Ends a call that has opened an intent; one that it has concluded does not change. Nor does one that another call has
