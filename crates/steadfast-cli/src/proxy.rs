@@ -42,7 +42,7 @@ use tokio::{
 };
 
 use self::{
-    announce::{Facts, announce},
+    announce::{Facts, announce, announce_to_program},
     child::Program,
     news::Telling,
     programs::Programs,
@@ -207,6 +207,8 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
     #[cfg(feature = "redis")]
     let (proxy, sharing) = share(proxy, upstream.shares, &telling).await;
     let facts = Facts {
+        service: (!args.sandbox).then(|| upstream.base.clone()),
+        account: upstream.account.clone(),
         base_url: programs.base_url()?,
         socket: args.listen.clone(),
         operators: admin,
@@ -229,7 +231,10 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
             announce(&facts, json);
             None
         }
-        Task::Run(command) => Some(child::start(&command, &facts, &upstream.token)?),
+        Task::Run(command) => {
+            announce_to_program(&facts);
+            Some(child::start(&command, &facts, &upstream.token)?)
+        }
     };
     let (quiet, quieted) = oneshot::channel::<()>();
     let operating = proxy.clone();

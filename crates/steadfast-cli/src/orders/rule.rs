@@ -55,7 +55,8 @@ struct Ruling {
     /// sends nothing for it.
     #[arg(long, value_name = "ORDER-ID")]
     placed: Option<String>,
-    /// It is not placed, and will not be: a later replay of its row sends it again.
+    /// It is not placed, and will not be: a later replay of its row, or a program that repeats
+    /// its name, sends it again.
     #[arg(long)]
     not_placed: bool,
 }
@@ -232,9 +233,9 @@ const LOOKS: usize = 200;
 
 fn consequence(is_placed: bool) -> &'static str {
     if is_placed {
-        "a later replay of its row sends nothing for it"
+        "what repeats it, such as a later replay of its row, sends nothing"
     } else {
-        "a later replay of its row SENDS IT AGAIN; if it is placed all the same, there are two"
+        "what repeats it, such as a later replay of its row, SENDS IT AGAIN; if it is placed all the same, there are two"
     }
 }
 

@@ -1,11 +1,18 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use serde_json::json;
+use steadfast::BaseUrl;
 
-use crate::stdout::{print_line, print_secret};
+use crate::{
+    exit::print_note,
+    stdout::{print_line, print_secret},
+};
 
 /// The facts that a user needs to know of a running proxy.
 pub(super) struct Facts {
+    /// The service, unless it is a sandbox of the proxy's own.
+    pub(super) service: Option<BaseUrl>,
+    pub(super) account: String,
     pub(super) base_url: String,
     /// The Unix socket for programs, unless they have a port.
     pub(super) socket: Option<PathBuf>,
@@ -18,6 +25,24 @@ pub(super) struct Facts {
     pub(super) sandbox_admin: Option<SocketAddr>,
 }
 
+impl Facts {
+    /// Says whether orders are real.
+    fn destination(&self) -> String {
+        match &self.service {
+            Some(base) => format!("{base} (account {})", self.account),
+            None => "REHEARSAL: own sandbox, nothing real is placed".to_owned(),
+        }
+    }
+}
+
+/// Tells the person or log beside a program whether its orders are real; standard output is the program's.
+pub(super) fn announce_to_program(facts: &Facts) {
+    match &facts.service {
+        Some(_) => print_note(format_args!("steadfast: orders go to {}", facts.destination())),
+        None => print_note(facts.destination()),
+    }
+}
+
 /// Prints the facts, and for a person lines that work as they stand.
 pub(super) fn announce(facts: &Facts, json: bool) {
     let base_url = &facts.base_url;
@@ -26,6 +51,8 @@ pub(super) fn announce(facts: &Facts, json: bool) {
     if json {
         let facts = json!({
             "schema_version": 1,
+            "target": facts.service.as_ref().map_or_else(|| "sandbox".to_owned(), ToString::to_string),
+            "account": facts.account,
             "base_url": base_url,
             "socket": facts.socket,
             "admin_url": admin_url,
@@ -38,6 +65,7 @@ pub(super) fn announce(facts: &Facts, json: bool) {
         print_secret(&facts.to_string());
         return;
     }
+    print_line(format_args!("service     {}", facts.destination()));
     print_line(format_args!("base_url    {base_url}"));
     if let Some(socket) = &facts.socket {
         print_line(format_args!("socket      {}", socket.display()));

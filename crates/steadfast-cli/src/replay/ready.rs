@@ -64,7 +64,7 @@ pub(super) async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
         look(args, open()?, "none", &mut Results::new(io::sink(), false).map_err(Failed::error)?, &[])?;
         return Ok(None);
     }
-    let target = Target::choose(args.base_url.as_ref(), args.sandbox)?;
+    let target = Target::choose(args.base_url.as_ref(), args.sandbox, args.yes)?;
     let journal = journal_of(args, &target)?;
     let check = |journal: &Path| check(journal, args, &target, &open);
     journal.as_deref().map(check).transpose()?;

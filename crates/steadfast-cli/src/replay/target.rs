@@ -29,8 +29,8 @@ pub(super) enum Named {
 
 impl Target {
     /// Chooses the service of the command line, else that of the environment or the config file; a sandbox if there is
-    /// none, or if requested.
-    pub(super) fn choose(base_url: Option<&BaseUrl>, sandbox: bool) -> Result<Self, Failed> {
+    /// none, or if requested. Without a service `--yes` is refused: it was meant for real orders.
+    pub(super) fn choose(base_url: Option<&BaseUrl>, sandbox: bool, yes: bool) -> Result<Self, Failed> {
         if sandbox {
             return Ok(Self::Sandbox);
         }
@@ -44,6 +44,10 @@ impl Target {
             ));
         }
         match variable_of("STEADFAST_BASE_URL")?.or_else(|| config::base_url().map(str::to_owned)) {
+            None if yes => Err(Failed::usage(
+                "nothing was sent: --yes asks for real orders, and neither --base-url nor STEADFAST_BASE_URL nor the config file \
+                 names a service; name one, or give --sandbox to rehearse",
+            )),
             None => Ok(Self::Sandbox),
             Some(text) => {
                 // The config file's was checked as it was read.

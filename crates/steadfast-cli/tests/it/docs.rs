@@ -375,7 +375,7 @@ async fn samples() -> BTreeMap<&'static str, Vec<String>> {
     samples.entry("demo").or_default().push(include_str!("../../src/demo/sample.json").to_owned());
     let sandbox = RunningSandbox::start(&[]).await;
     samples.entry("sandbox").or_default().push(sandbox.facts.to_string());
-    let facts = r#"{"schema_version":1,"base_url":"u","socket":null,"admin_url":"u","local_token":"t","token_file":null,"dashboard_url":"u","sandbox_admin_url":"u"}"#;
+    let facts = r#"{"schema_version":1,"target":"t","account":"a","base_url":"u","socket":null,"admin_url":"u","local_token":"t","token_file":null,"dashboard_url":"u","sandbox_admin_url":"u"}"#;
     let account =
         r#"{"socket":"f","local_token":null,"token_file":"f","dashboard_url":null,"sandbox_admin_url":null}"#;
     samples.entry("proxy").or_default().extend([facts.to_owned(), account.to_owned()]);

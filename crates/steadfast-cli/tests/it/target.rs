@@ -92,6 +92,38 @@ async fn c01_an_empty_address_in_the_environment_is_an_error() {
     assert_eq!(output.status.code(), Some(0), "{}", said(&output).1);
 }
 
+/// Regression: a script that had lost its environment rehearsed, and told its rows as placed with exit code 0.
+#[tokio::test]
+async fn c01_consent_to_real_orders_is_refused_where_no_service_is_named() {
+    let (gateway, file) = (gateway().await, orders(2));
+    let mut command = gateway.command(&["replay", file.path(), "--yes"]);
+    let output = command.env_remove("STEADFAST_BASE_URL").output().await.unwrap();
+    let (stdout, stderr) = said(&output);
+    assert_eq!((output.status.code(), stdout.as_str()), (Some(2), ""), "{stderr}");
+    assert!(stderr.contains("--yes asks for real orders") && stderr.contains("--sandbox"), "{stderr}");
+    let mut command = gateway.command(&["replay", file.path(), "--yes", "--sandbox"]);
+    assert_eq!(command.output().await.unwrap().status.code(), Some(0), "a rehearsal was asked for");
+    assert_eq!(gateway.orders().len(), 0);
+}
+
+/// Regression: neither a program nor its log could tell a rehearsal from trading.
+#[tokio::test]
+async fn c01_exec_says_first_where_orders_go() {
+    let gateway = gateway().await;
+    let folder = orders(0);
+    let (journal, store) = (folder.beside("j"), folder.beside("auth.json"));
+    let real = format!("steadfast: orders go to {} (account ", gateway.base_url);
+    for (args, first) in [
+        (&["exec", "--store", &store, "--journal", &journal, "--", "true"][..], &*real),
+        (&["exec", "--sandbox", "--", "true"], "REHEARSAL: own sandbox, nothing real is placed"),
+    ] {
+        let output = gateway.command(args).output().await.unwrap();
+        let (stdout, stderr) = said(&output);
+        assert_eq!((output.status.code(), stdout.as_str()), (Some(0), ""), "{stderr}");
+        assert!(stderr.starts_with(first), "{stderr}");
+    }
+}
+
 #[tokio::test]
 async fn c01_a_rehearsal_says_so_first_last_and_in_every_row() {
     let (gateway, file) = (gateway().await, orders(2));
