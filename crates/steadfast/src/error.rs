@@ -47,8 +47,8 @@ struct Facts {
 pub enum ErrorKind {
     /// The request breaks a rule that is known on this side. Nothing was sent.
     InvalidRequest,
-    /// The request was refused on this side: no time left, a full queue, an order that may not leave any more, or a
-    /// change while an earlier one may still be made. Nothing was sent.
+    /// The request was refused on this side: no time left, a full queue, an order that may not leave any more, a trading
+    /// day that is in doubt, or a change while an earlier one may still be made. Nothing was sent.
     Refused,
     /// The order could not be written to the journal, so it was not sent. No other order is sent until the journal is
     /// opened again.
@@ -182,6 +182,7 @@ impl Error {
                 | OrderWithheld::JournalSlow
                 | OrderWithheld::DayTurned
                 | OrderWithheld::DayDisputed
+                | OrderWithheld::JournalAhead(_)
                 | OrderWithheld::RefusalUnchecked => ErrorKind::Refused,
                 OrderWithheld::Halted => ErrorKind::Halted,
                 OrderWithheld::NotOwner(_) => ErrorKind::NotOwner,
