@@ -108,7 +108,7 @@ pub(crate) struct Served {
     /// sandbox has none unless it is named.
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
-    /// The port for programs; 0 takes any free one. 8090 if absent, with `exec` any free one.
+    /// The port for programs; 0 takes any free one. 8090 if absent, 8091 with `--sandbox`, with `exec` any free one.
     #[arg(long)]
     port: Option<u16>,
     /// Listen for programs of this user on a Unix socket instead of a port. A socket that is there is replaced only if
@@ -165,7 +165,12 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
     let programs = match &args.listen {
         Some(path) => Programs::at(path)?,
         None => {
-            let port = args.port.unwrap_or(if matches!(task, Task::Run(_)) { 0 } else { PORT });
+            let usual = match &task {
+                Task::Run(_) => 0,
+                Task::Tell { .. } if args.sandbox => REHEARSAL_PORT,
+                Task::Tell { .. } => PORT,
+            };
+            let port = args.port.unwrap_or(usual);
             Programs::Port(bind(SocketAddr::new(args.unsafe_listen.unwrap_or(LOCAL), port)).await?)
         }
     };
@@ -377,8 +382,10 @@ fn admission(options: &Changeable) -> Result<Admission, Failed> {
     Ok(if options.read_only { admission.read_only() } else { admission })
 }
 
-/// The usual port for programs.
+/// The usual port for programs. A rehearsal has another, so that a program or a journal meant for one meets the other only
+/// where a person says so.
 const PORT: u16 = 8090;
+const REHEARSAL_PORT: u16 = 8091;
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, Failed> {
