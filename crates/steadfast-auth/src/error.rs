@@ -78,6 +78,9 @@ impl AuthError {
 
 impl fmt::Display for AuthError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !f.alternate() {
+            return f.write_str(&one_line(causes(self)));
+        }
         f.write_str(match self.kind {
             AuthErrorKind::NotConfigured => "no login is configured",
             AuthErrorKind::NeverLoggedIn => "nobody has logged in yet",
@@ -132,16 +135,20 @@ mod tests {
             format!("{error:?}"),
             "login failed for now: login denied by the gateway: token endpoint answered 403"
         );
+        assert_eq!(error.to_string(), format!("{error:?}"));
         let refused =
             AuthError::new(AuthErrorKind::Rejected).with_causes(vec![Cause::Ended, Cause::AddressChanged]);
         let line = format!("{refused:?}");
         assert!(line.starts_with("service refuses the credentials; likely: the session was ended"), "{line}");
         assert!(line.contains("; or: this machine's address has changed"), "{line}");
         let store = StoreError::io("auth.json", std::io::Error::other("no space"));
+        assert_eq!(store.to_string(), "auth.json cannot be used: no space");
+        let unsent = LoginFailure::Store(store);
         assert_eq!(
-            format!("{:?}", LoginFailure::Store(store)),
+            format!("{unsent:?}"),
             "login not sent because it cannot be written down: auth.json cannot be used: no space"
         );
+        assert_eq!(unsent.to_string(), format!("{unsent:?}"));
         assert_eq!(format!("{:?}", crate::RefusedHeader::NoToken), "no usable access token");
     }
 }

@@ -96,10 +96,13 @@ pub fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a 
 
 /// Joins the texts of errors in one line, with control characters escaped. A text that adds nothing to the line is left
 /// out.
+///
+/// It takes each error's own text, `{:#}`. The errors of these crates show their causes as well by `{}`, and no text stands
+/// twice in the line.
 pub fn one_line<'a>(causes: impl IntoIterator<Item = &'a (dyn Error + 'static)>) -> String {
     let mut line = String::new();
     for cause in causes {
-        let text = on_one_line(&cause.to_string());
+        let text = on_one_line(&format!("{cause:#}"));
         if line.contains(&text) {
             continue;
         }
@@ -121,8 +124,8 @@ pub fn on_one_line(text: &str) -> String {
     line
 }
 
-/// Makes `Debug` of errors print the `Display` text and all causes in [one line](crate::one_line), because `main` shows
-/// an error through `Debug`.
+/// Makes `Debug` of errors print their own text and all causes in [one line](crate::one_line), because `main` shows an
+/// error through `Debug`. An error with a source does the same in `Display`, unless it is asked for its own text by `{:#}`.
 #[macro_export]
 macro_rules! debug_in_one_line {
     ($($error:ty),+ $(,)?) => {
@@ -142,6 +145,9 @@ pub fn find_cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> O
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !f.alternate() {
+            return f.write_str(&one_line(causes(self)));
+        }
         f.write_str(match (self.cause, self.fate) {
             (Cause::Refusal, _) => "request refused before it was sent",
             (Cause::Unexecuted, _) => "request refused by the service, and not executed",
@@ -179,9 +185,13 @@ mod tests {
     fn c06_debug_reads_like_display_with_all_causes_in_one_line() {
         let failure = Failure::refused("queue\n\x1b[31m full");
         assert_eq!(format!("{failure:?}"), r"request refused before it was sent: queue\n\u{1b}[31m full");
+        // Regression: `Display` did not say why.
+        assert_eq!(failure.to_string(), format!("{failure:?}"));
+        assert_eq!(format!("{failure:#}"), "request refused before it was sent", "its own text");
         // A repeated text is not printed again.
         let outer = Failure::new(Fate::NeverLeft, Failure::new(Fate::NeverLeft, "refused"));
         assert_eq!(format!("{outer:?}"), "request not sent: refused");
+        assert_eq!(outer.to_string(), "request not sent: refused");
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! The account, its token store and its way to log in, from options and environment.
 
 use std::{
-    error::Error,
     fs,
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
@@ -286,10 +285,7 @@ pub(crate) fn store_failed(error: StoreError) -> Failed {
             "{error}; no login is sent, so that the account is not locked: once you have made sure that the \
              credentials are right, `steadfast auth reset` begins a new one, without a token"
         )),
-        _ => match error.source() {
-            Some(source) => Failed::error(format_args!("{error}: {source}")),
-            None => Failed::error(error),
-        },
+        _ => Failed::error(error),
     }
 }
 

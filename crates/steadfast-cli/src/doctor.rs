@@ -12,6 +12,7 @@ use serde::Serialize;
 use steadfast::{
     Transport,
     auth::{BrowserLogin, Cause, CodeSource, FileStore, Summary, TokenStore},
+    call,
 };
 
 use self::{
@@ -229,7 +230,7 @@ async fn service(
     }
 }
 
-/// Returns an error with its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {}", chain(source)))
+/// Returns an error with its causes, in one line.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    call::one_line(call::causes(error))
 }

@@ -12,6 +12,7 @@ use std::{
 
 use steadfast::{
     Outcome,
+    call::{causes, one_line},
     dedup::journal::{Entry, FileJournal, JournalError, Record},
     limit::Account,
 };
@@ -141,10 +142,7 @@ pub(crate) fn with_advice(error: &JournalError) -> String {
 
 /// Returns an error with its causes, in one line.
 pub(crate) fn with_source(error: &(dyn std::error::Error + 'static)) -> String {
-    match error.source() {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
-    }
+    one_line(causes(error))
 }
 
 /// Explains how to clear events.

@@ -160,14 +160,14 @@ const TWICE: &str = "\na 401 does not tell a wrong password from a code that cam
 
 /// Returns the failure with its causes, and the exit code for what the user has to do.
 fn failed(error: &AuthError, summary: Option<&Summary>) -> Failed {
-    let mut text = error.to_string();
+    let mut text = format!("{error:#}");
     let (mut rate_limited, mut no_code, mut refused) = (false, false, false);
     let mut next: Option<&(dyn std::error::Error + 'static)> = std::error::Error::source(error);
     while let Some(cause) = next {
         text.push_str(": ");
         // The error has the time for this process. The next one goes by the store.
         let stored = summary.filter(|_| cause.is::<UnknownEnds>()).and_then(unknown_ends);
-        text.push_str(&stored.unwrap_or_else(|| cause.to_string()));
+        text.push_str(&stored.unwrap_or_else(|| format!("{cause:#}")));
         rate_limited |= matches!(cause.downcast_ref(), Some(LoginFailure::RateLimited { .. }));
         no_code |= matches!(cause.downcast_ref(), Some(LoginFailure::NoCode(_)));
         refused |= matches!(cause.downcast_ref(), Some(LoginFailure::Refused));

@@ -1,6 +1,6 @@
 use std::{error::Error, fmt, path::PathBuf};
 
-use steadfast_call::{BoxError, find_cause};
+use steadfast_call::{BoxError, causes, ext::IntentId, find_cause, one_line};
 use steadfast_spec::{InvalidOrder, MalformedForm};
 
 use crate::{
@@ -30,6 +30,9 @@ impl InDoubt {
 
 impl fmt::Display for InDoubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !f.alternate() {
+            return f.write_str(&one_line(causes(self)));
+        }
         write!(f, "order in doubt: {}", self.unresolved.reason)
     }
 }
@@ -57,8 +60,8 @@ pub enum OrderWithheld {
     InvalidOrder(InvalidOrder),
     /// Its intent id is longer than 1,024 bytes. The journal could not hold it.
     NameTooLong,
-    /// Its intent id already stands for another order.
-    IntentMismatch,
+    /// Its intent id, this one, already stands for another order.
+    IntentMismatch(IntentId),
     /// An earlier call with its intent id is still in doubt, or ended so.
     IntentInDoubt,
     /// It had joined a call by its intent id, and the service rejected that call's order.
@@ -121,6 +124,9 @@ impl NotRepeated {
 
 impl fmt::Display for NotRepeated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !f.alternate() {
+            return f.write_str(&one_line(causes(self)));
+        }
         write!(f, "order was refused with {}, not executed, and did not leave again", self.status)
     }
 }
@@ -135,8 +141,8 @@ impl Error for NotRepeated {
 
 impl fmt::Display for OrderWithheld {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Self::JournalAhead(Some(path)) = self {
-            return write!(f, "journal is of a day that the service has not reached: {}", path.display());
+        if !f.alternate() {
+            return f.write_str(&one_line(causes(self)));
         }
         f.write_str(match self {
             Self::UnknownPath => "order path does not say where the order list is",
@@ -144,7 +150,9 @@ impl fmt::Display for OrderWithheld {
             Self::MalformedForm(_) => "order body is not a form",
             Self::InvalidOrder(_) => "order breaks a rule",
             Self::NameTooLong => "intent id is longer than 1,024 bytes",
-            Self::IntentMismatch => "intent id stands for another order",
+            Self::IntentMismatch(name) => {
+                return write!(f, "intent id {:?} stands for another order", name.as_str());
+            }
             Self::IntentInDoubt => "intent id stands for an order in doubt",
             Self::IntentRejected => "order of the same intent id was rejected",
             Self::TwinInDoubt => "the same order is in doubt already",
@@ -158,7 +166,10 @@ impl fmt::Display for OrderWithheld {
             Self::RefusalUnchecked => "order list was not read in time after a refusal",
             Self::NotOwner(_) => "orders are not this process's",
             Self::JournalFailed(_) => "order cannot be written down before it is sent",
-            Self::JournalAhead(_) => "journal is of a day that the service has not reached",
+            Self::JournalAhead(Some(path)) => {
+                return write!(f, "journal is of a day that the service has not reached: {}", path.display());
+            }
+            Self::JournalAhead(None) => "journal is of a day that the service has not reached",
             Self::DayDisputed => {
                 "trading day by the machine's clock is not the service's, and one of the two is wrong"
             }
@@ -194,9 +205,11 @@ impl Unresolved {
 mod tests {
     use std::{io, sync::Arc};
 
+    use steadfast_call::{Failure, Fate};
     use steadfast_spec::{Form, OrderRequest};
 
     use super::*;
+    use crate::protocol::resolution::Reason;
 
     #[test]
     fn c06_debug_reads_like_display_with_all_causes() {
@@ -207,8 +220,19 @@ mod tests {
             format!("{refused:?}"),
             "order cannot be written down before it is sent: journal cannot write j: no space"
         );
+        assert_eq!(refused.to_string(), format!("{refused:?}"));
         let order = OrderWithheld::InvalidOrder(OrderRequest::from_fields([]).unwrap_err());
-        assert!(format!("{order:?}").starts_with("order breaks a rule: "), "{order:?}");
+        assert!(order.to_string().starts_with("order breaks a rule: "), "{order}");
+        let mismatch = OrderWithheld::IntentMismatch(IntentId::new("2026-11-26/1"));
+        assert_eq!(mismatch.to_string(), "intent id \"2026-11-26/1\" stands for another order");
+        let lost = Unresolved::new(Reason::Unverifiable, Vec::new());
+        let doubt = InDoubt::new(lost, Failure::new(Fate::Lost { ended: None }, "reset").into());
+        assert_eq!(doubt.to_string(), "order in doubt: unverifiable: answer lost: reset");
+        let repeat = NotRepeated::new(429, Failure::refused("queue full").into());
+        assert!(
+            repeat.to_string().ends_with("again: request refused before it was sent: queue full"),
+            "{repeat}"
+        );
         assert_eq!(
             format!("{:?}", crate::protocol::ruling::InvalidRuling::UnknownIntent),
             "order is not known"

@@ -1,6 +1,6 @@
 use std::{error::Error, fmt, time::Duration};
 
-use steadfast_call::{BoxError, Failure, Fate, find_cause};
+use steadfast_call::{BoxError, Failure, Fate, causes, find_cause, one_line};
 
 use crate::{rules::StopReason, trail::AttemptTrail};
 
@@ -112,6 +112,9 @@ impl RetriesEnded {
 
 impl fmt::Display for RetriesEnded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !f.alternate() {
+            return f.write_str(&one_line(causes(self)));
+        }
         let sends = self.trail.attempts().len();
         write!(f, "failed after {sends} {}", if sends == 1 { "send" } else { "sends" })?;
         self.stopped.map_or(Ok(()), |reason| write!(f, ", not repeated: {reason}"))
@@ -147,6 +150,7 @@ mod tests {
             format!("{ended:?}"),
             "failed after 1 send: request not sent: no complete answer within 2s"
         );
+        assert_eq!(ended.to_string(), format!("{ended:?}"));
         assert_eq!(format!("{:?}", BodyStalled::new(Duration::from_secs(9))), "body paused for 9s");
     }
 
@@ -163,6 +167,7 @@ mod tests {
     fn what_is_proved_of_every_send_is_proved_of_the_call() {
         let error = ended(Outcome::NotExecuted, Failure::refused("queue full"));
         assert_eq!(Failure::outcome_of(&*error), Outcome::NotSent);
-        assert_eq!(error.to_string(), "failed after 2 sends");
+        let text = "failed after 2 sends: request refused before it was sent: queue full";
+        assert_eq!(error.to_string(), text);
     }
 }

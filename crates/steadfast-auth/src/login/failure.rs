@@ -1,7 +1,7 @@
 use std::{error::Error, fmt, time::Duration};
 
 use http::StatusCode;
-use steadfast_call::BoxError;
+use steadfast_call::{BoxError, causes, one_line};
 
 use crate::store::StoreError;
 
@@ -60,6 +60,9 @@ impl LoginFailure {
 
 impl fmt::Display for LoginFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !f.alternate() {
+            return f.write_str(&one_line(causes(self)));
+        }
         f.write_str(match self {
             Self::Refused => "login refused with 401",
             Self::CodeRefused => {

@@ -45,6 +45,9 @@ impl UnknownEnds {
 
 impl fmt::Display for UnknownEnds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !f.alternate() {
+            return f.write_str(&one_line(causes(self)));
+        }
         let logins = if self.count == 1 { "login" } else { "logins" };
         write!(f, "{} {logins} since the last success ended unknown and may have been wrong", self.count)?;
         if let (Some(why), None) = (&self.why, &self.last) {

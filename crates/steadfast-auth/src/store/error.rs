@@ -1,6 +1,6 @@
 use std::{error::Error, fmt, io};
 
-use steadfast_call::{BoxError, file::NotOwn};
+use steadfast_call::{BoxError, causes, file::NotOwn, one_line};
 
 /// An error of a [`TokenStore`](crate::TokenStore). `place` is the store's path or address.
 #[non_exhaustive]
@@ -77,6 +77,9 @@ impl StoreError {
 
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !f.alternate() {
+            return f.write_str(&one_line(causes(self)));
+        }
         match self {
             Self::Io { place, .. } => write!(f, "{place} cannot be used"),
             Self::OpenToOthers { place, mode } => {

@@ -1,5 +1,7 @@
 use std::{error::Error, fmt, io, path::PathBuf, sync::Arc};
 
+use steadfast_call::{causes, one_line};
+
 use super::owner::NotOwner;
 
 /// An error of a journal. While it cannot be used, nothing is sent.
@@ -125,6 +127,9 @@ impl JournalError {
 
 impl fmt::Display for JournalError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !f.alternate() {
+            return f.write_str(&one_line(causes(self)));
+        }
         match self {
             Self::InUse { path } => write!(f, "journal {} is in use", path.display()),
             Self::Io { doing, path, .. } => write!(f, "journal cannot {doing} {}", path.display()),

@@ -240,7 +240,7 @@ async fn o05_another_order_under_the_name_of_a_rejected_one_that_exists_is_withh
         let corrected = ORDER.replace(from, to);
         assert_ne!(corrected, ORDER);
         let told = rig.send(named(&rig, "n", &corrected)).await;
-        assert_eq!(told, Told::NotSent("intent id stands for another order".into()), "{to}");
+        assert_eq!(told, Told::NotSent("intent id \"n\" stands for another order".into()), "{to}");
         assert_eq!(rig.gateway.posts(), 2);
     }
 }

@@ -311,7 +311,8 @@ where
                 assert!(Failure::outcome_of(&*error).is_unknown(), "no order in doubt has an outcome");
                 return Told::Unresolved(reason.as_str(), candidates.clone(), 0);
             }
-            let text = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+            // Its own text, without its causes.
+            let text = format!("{:#}", error.source().unwrap_or(&*error));
             return match Failure::outcome_of(&*error) {
                 Outcome::NotSent => Told::NotSent(text),
                 Outcome::NotExecuted => Told::NotExecuted(text),

@@ -39,7 +39,7 @@ pub(super) fn is_doubtful(kind: ErrorKind) -> bool {
 pub(super) fn of_error(error: &Error, moves_money: bool, forward: &Forward) -> Own {
     let why = one_line(causes(error));
     let why = why.as_str();
-    if matches!(find_cause(error), Some(OrderWithheld::IntentMismatch)) {
+    if matches!(find_cause(error), Some(OrderWithheld::IntentMismatch(_))) {
         return Own::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             "http_request_denied",

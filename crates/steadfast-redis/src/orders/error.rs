@@ -1,5 +1,7 @@
 use std::{error::Error, fmt, io, sync::Arc};
 
+use steadfast_call::{causes, one_line};
+
 use crate::error::StoreError;
 
 /// The orders of an account cannot be had from the store.
@@ -32,6 +34,9 @@ pub enum OrdersError {
 
 impl fmt::Display for OrdersError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !f.alternate() {
+            return f.write_str(&one_line(causes(self)));
+        }
         match self {
             Self::Store(error) => error.fmt(f),
             Self::MayLackEntries { store, mark } => write!(

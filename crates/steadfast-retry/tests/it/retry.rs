@@ -57,7 +57,10 @@ async fn an_exhausted_error_carries_the_trail_and_what_is_proved() {
     assert_eq!(stopped.stopped(), Some(StopReason::Spent));
     assert_eq!(stopped.trail().attempts().len(), 5);
     assert!(stopped.trail().attempts().iter().all(|a| a.outcome == Outcome::NotSent && a.status.is_none()));
-    assert_eq!(error.to_string(), "failed after 5 sends, not repeated: schedule is spent");
+    assert_eq!(
+        error.to_string(),
+        "failed after 5 sends, not repeated: schedule is spent: request not sent: no route to host"
+    );
 }
 
 #[test]

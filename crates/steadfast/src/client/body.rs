@@ -2,7 +2,7 @@ use std::{error::Error, fmt};
 
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
-use steadfast_call::BoxError;
+use steadfast_call::{BoxError, causes, one_line};
 
 /// The body of a raw answer.
 pub type Body = UnsyncBoxBody<Bytes, BrokenBody>;
@@ -15,6 +15,9 @@ pub struct BrokenBody(pub(super) BoxError);
 
 impl fmt::Display for BrokenBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !f.alternate() {
+            return f.write_str(&one_line(causes(self)));
+        }
         f.write_str("answer's body broke off")
     }
 }

@@ -2,17 +2,20 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Full};
 use steadfast::{
     Access, BaseUrl, BoxError, Client, ErrorKind, Operation, OrderChange, Outcome, Paths, RequestBody,
+    auth::{ApiKey, RefreshLayer, TokenSource},
     deadline::DeadlineLayer,
     dedup::{OrderTracker, Settings, journal::NoJournal},
+    limit::{Quota, SECOND, Scope, Zone, ZoneLimiter},
     retry::{RetryPolicy, Schedule},
 };
 use steadfast_sandbox::Sandbox;
 use tokio::net::TcpListener;
-use tower::service_fn;
+use tower::{Layer, Service, ServiceExt, service_fn};
 
 use crate::{
     answering::{Answering, builder, whole},
@@ -39,6 +42,35 @@ async fn c06_an_error_names_field_and_zone_in_one_line() {
     assert_eq!(error.kind(), ErrorKind::Refused);
     let line = error.to_string();
     assert!(line.starts_with("request was not sent: zone place_order admits the request only"), "{line}");
+}
+
+/// Regression: three reasons read alike, "request refused before it was sent".
+#[tokio::test(start_paused = true)]
+async fn c06_a_layer_alone_says_why_it_refused_a_request() {
+    let quota = Quota::new(Zone::new("reports"), Scope::Shared).limit(5, SECOND);
+    let limiter = ZoneLimiter::builder().zone(quota).build().unwrap();
+    let tokens = TokenSource::not_configured(ApiKey::new("key").unwrap());
+    let wire = service_fn(async |_: Request<Full<Bytes>>| {
+        Ok::<_, BoxError>(Response::new(Full::<Bytes>::default()))
+    });
+    let limits = limiter.layer();
+    let of_no_zone = limits.clone().zones_of(|_: &Request<Full<Bytes>>| Vec::new());
+    for (text, reason) in [
+        (refusal(limits.all_in(Zone::new("other")).layer(wire)).await, "zone other is not configured"),
+        (refusal(of_no_zone.layer(wire)).await, "request falls under no zone"),
+        (refusal(RefreshLayer::new(tokens).layer(wire)).await, "no login is configured"),
+    ] {
+        assert_eq!(text, format!("request refused before it was sent: {reason}"));
+    }
+}
+
+/// Returns the text of the error of a request that a layer refuses.
+async fn refusal<S, B>(layered: S) -> String
+where
+    S: Service<Request<Full<Bytes>>, Response = Response<B>, Error = BoxError>,
+{
+    let request = Request::get("https://api.example/v2/api/oms/orders").body(Full::default()).unwrap();
+    layered.oneshot(request).await.err().unwrap().to_string()
 }
 
 /// Regression: the answer was empty, so a program that had forgotten its journal took nothing for in doubt.

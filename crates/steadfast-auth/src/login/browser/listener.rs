@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use steadfast_call::BoxError;
+use steadfast_call::{BoxError, causes, one_line};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -213,6 +213,9 @@ struct CannotListen {
 
 impl fmt::Display for CannotListen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !f.alternate() {
+            return f.write_str(&one_line(causes(self)));
+        }
         write!(f, "cannot listen for the redirect on {}", self.address)
     }
 }

@@ -40,7 +40,8 @@ impl Account {
     ) -> Result<Opening, OrderWithheld> {
         self.with(|state, now, effects| {
             state.tell_time(&self.settings, now, effects);
-            if let Some((number, earlier)) = name.as_ref().and_then(|name| state.protocol.named(name)) {
+            let named = name.as_ref().and_then(|name| Some((name, state.protocol.named(name)?)));
+            if let Some((name, (number, earlier))) = named {
                 let same = earlier == order;
                 return if same && state.protocol.can_reopen(number) {
                     // A caller's repeat is sent no sooner than ours: once a list agrees with the refusal.
@@ -54,7 +55,7 @@ impl Account {
                 } else if same {
                     Ok(Opening::Attached(number, state.joined.join(number)))
                 } else {
-                    Err(OrderWithheld::IntentMismatch)
+                    Err(OrderWithheld::IntentMismatch(name.clone()))
                 };
             }
             let intent = state.new_intent();
@@ -217,12 +218,13 @@ impl Account {
     pub(crate) fn displaced(&self, unsent: IntentNo) -> Option<Result<Verdict, OrderWithheld>> {
         self.shared.look(|state| {
             let holder = state.protocol.displaced_by(unsent)?;
-            let order = |intent| state.protocol.asked(intent).map(|(_, order)| order);
-            let is_same = order(holder) == order(unsent);
+            // The unsent intent is there and has a name: its name has another holder.
+            let (Some(name), order) = state.protocol.asked(unsent)? else { return None };
+            let is_same = state.protocol.asked(holder).is_some_and(|(_, listed)| listed == order);
             Some(if is_same {
                 Ok(state.protocol.verdict(holder))
             } else {
-                Err(OrderWithheld::IntentMismatch)
+                Err(OrderWithheld::IntentMismatch(name))
             })
         })
     }
