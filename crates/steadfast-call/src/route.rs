@@ -19,7 +19,7 @@ pub struct Route {
     pub auth: AuthKind,
     /// The rule for repeats in doubt.
     pub class: Class,
-    /// The zones that it falls under; never empty.
+    /// The zones that it falls under. Not empty: a request of no zone is refused.
     pub zones: Vec<Zone>,
     /// The lane that it waits in.
     pub lane: Lane,

@@ -3,7 +3,7 @@ use std::{error::Error as StdError, fmt};
 use http::HeaderName;
 use steadfast_dedup::journal::JournalError;
 use steadfast_limit::InvalidLimiter;
-use steadfast_spec::{Endpoint, InvalidBaseUrl, InvalidOperation, Zone};
+use steadfast_spec::{Endpoint, InvalidBaseUrl, InvalidOperation, Zone, zones};
 
 use crate::{error::chain_of, transport::TlsUnavailable};
 
@@ -34,6 +34,8 @@ pub enum InvalidClient {
         /// The route's method and path template.
         route: String,
     },
+    /// A route, named by method and path template, falls under no zone: each of its requests would be refused.
+    NoZone(String),
     /// TLS connections cannot be made.
     Tls(TlsUnavailable),
     /// The journal cannot be used.
@@ -61,8 +63,11 @@ impl fmt::Display for InvalidClient {
                 write!(f, "path {template:?} of a route is not of the form /a/{{b}}, percent-encoded")
             }
             Self::NoLimitOf { zone, route } => {
-                write!(f, "limits lack zone {zone}, which {route} falls under")
+                write!(f, "limits lack zone {zone}, which {route} falls under")?;
+                let is_preset = zones().iter().any(|preset| preset.zone == *zone);
+                f.write_str(if is_preset { ": begin with `ZoneLimiter::builder().preset()`" } else { "" })
             }
+            Self::NoZone(route) => write!(f, "route {route} falls under no zone"),
             Self::Tls(error) => f.write_str(&chain_of(error)),
             Self::Journal(error) => f.write_str(&chain_of(error)),
             Self::Limits(error) => error.fmt(f),
@@ -92,6 +97,7 @@ impl StdError for InvalidClient {
             | Self::Unrouted(_)
             | Self::Template(_)
             | Self::NoLimitOf { .. }
+            | Self::NoZone(_)
             | Self::Limits(_)
             | Self::SharedLimiter
             | Self::SharedOrders => None,

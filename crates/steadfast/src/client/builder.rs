@@ -403,10 +403,13 @@ fn routed(own: &Routes, routes: Routes) -> Result<Routes, InvalidClient> {
     Endpoint::all().find(lacks).map_or(Ok(routes), |endpoint| Err(InvalidClient::Unrouted(endpoint)))
 }
 
-/// Checks that each route's zones have a limit.
+/// Checks that each route falls under a zone, and that each of its zones has a limit.
 fn limited(routes: &Routes, limiter: &ZoneLimiter) -> Result<(), InvalidClient> {
     let limits = limiter.settings();
     for (method, template, route) in routes.iter() {
+        if route.zones.is_empty() {
+            return Err(InvalidClient::NoZone(format!("{method} {template}")));
+        }
         if let Some(zone) = route.zones.iter().find(|zone| limits.iter().all(|limit| limit.zone != **zone)) {
             return Err(InvalidClient::NoLimitOf { zone: *zone, route: format!("{method} {template}") });
         }

@@ -48,7 +48,7 @@ fn routes_that_lack_a_path_of_the_client_are_refused_when_it_is_built() {
 
 /// Regression: the first request found it, with a text about time.
 #[test]
-fn routes_that_no_request_matches_or_no_limit_knows_are_refused_when_the_client_is_built() {
+fn routes_that_no_request_matches_or_no_limit_counts_are_refused_when_the_client_is_built() {
     let with = |template: &str, zone| {
         let mut route = Route::unknown(&Method::GET);
         route.zones = vec![zone];
@@ -63,6 +63,17 @@ fn routes_that_no_request_matches_or_no_limit_knows_are_refused_when_the_client_
     let slow = Zone::new("slow");
     let error = with("/api/research/{symbol}", slow).build().unwrap_err();
     assert_eq!(error.to_string(), "limits lack zone slow, which GET /api/research/{symbol} falls under");
+    let own =
+        ZoneLimiter::builder().zone(Quota::new(slow, Scope::AuthToken).limit(2, SECOND)).build().unwrap();
+    let error = builder().limiter(own).build().unwrap_err().to_string();
+    assert!(error.ends_with(" falls under: begin with `ZoneLimiter::builder().preset()`"), "{error}");
+
+    let mut nowhere = Route::unknown(&Method::GET);
+    nowhere.zones.clear();
+    let routes = Routes::default().with(Method::GET, "/api/research/{symbol}", nowhere);
+    let error = builder().paths(Paths::default()).routes(routes).build().unwrap_err();
+    assert!(matches!(&error, InvalidClient::NoZone(_)), "{error}");
+    assert_eq!(error.to_string(), "route GET /api/research/{symbol} falls under no zone");
 
     let limits = ZoneLimiter::builder()
         .preset()
