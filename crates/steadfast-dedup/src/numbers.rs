@@ -52,6 +52,7 @@ impl Session {
     }
 }
 
-/// A trading day, as a count of days.
+/// A trading day, as a count of days since the first of January 1970, in the time zone of
+/// [`Settings::trading_day`](crate::Settings::trading_day).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TradingDay(pub i64);

@@ -31,7 +31,9 @@ use crate::{
 ///
 /// # Errors
 ///
-/// A refused [`Failure`](steadfast_call::Failure) with a [`Refusal`](crate::Refusal), or the inner service's error.
+/// A refused [`Failure`](steadfast_call::Failure) with a [`Refusal`](crate::Refusal), or the inner service's error. That one
+/// must convert into a [`BoxError`]: of another one the compiler says only that `RateLimit` is no service, or that
+/// "trait bounds were not satisfied".
 ///
 /// # Clone
 ///

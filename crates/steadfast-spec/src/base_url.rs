@@ -16,7 +16,7 @@ pub struct BaseUrl {
 }
 
 impl BaseUrl {
-    /// Reads a base address that ends in `/v2`; a trailing slash is ignored.
+    /// Reads a base address that ends in `/v2`; a trailing slash is ignored. [`any_version`](Self::any_version) reads others.
     ///
     /// # Errors
     ///

@@ -129,6 +129,10 @@ impl Client {
     /// Places an order under a name of the caller's. Calls with the same name place at most one order between them,
     /// within a trading day and among its last 100,000 orders.
     ///
+    /// Begin the name with the day, because the names of a day are free on the next one: with its date in the time zone of
+    /// the [trading day](steadfast_dedup::Settings::trading_day), or with the count of days that
+    /// [`today`](steadfast_dedup::Settings::today) returns, `client.tracker().settings().today().0`.
+    ///
     /// # Errors
     ///
     /// As [`place_order`](Self::place_order); [`ErrorKind::InvalidRequest`](crate::ErrorKind::InvalidRequest) if the name is
@@ -140,14 +144,15 @@ impl Client {
         self.place(order, Some(intent)).await
     }
 
-    /// Cancels an order (§4.5). Cancelling twice does no harm, so the cancel is repeated in doubt. If no answer is
+    /// Cancels an order (§4.5). Cancelling twice changes nothing, so the cancel is repeated in doubt. If no answer is
     /// clear, the order's status in the list decides.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotOpen`](crate::ErrorKind::NotOpen) if the order ended otherwise,
-    /// [`ErrorKind::InDoubt`](crate::ErrorKind::InDoubt) if the result is not known, and the kind of the service's
-    /// refusal.
+    /// [`ErrorKind::Rejected`](crate::ErrorKind::Rejected) if the service's first answer is that the order is not open: it
+    /// was cancelled before, or has ended; [`ErrorKind::NotOpen`](crate::ErrorKind::NotOpen) if the list showed that it
+    /// ended otherwise, [`ErrorKind::InDoubt`](crate::ErrorKind::InDoubt) if the result is not known, and the kind of the
+    /// service's refusal.
     pub async fn cancel(&self, order_id: &str) -> Result<(), Error> {
         self.cancel_order(order_id).await
     }
@@ -361,7 +366,10 @@ impl Client {
         self.tracker.in_flight()
     }
 
-    /// Returns the number of orders in doubt: sent, and no answer proves what became of them.
+    /// Returns the number of orders in doubt that are looked for: sent, and no answer proves what became of them.
+    ///
+    /// An order whose search has ended without certainty is not counted. The gauge `steadfast_orders_in_doubt` counts it
+    /// until a ruling.
     #[must_use]
     pub fn in_doubt(&self) -> usize {
         self.tracker.in_doubt()
@@ -372,6 +380,9 @@ impl Client {
     /// It also starts the reads for acknowledged orders that no list has shown yet, and does not wait for them: they end with
     /// [`events`](Self::events). Only the order list is read; nothing is ever sent again for any of them. Needs a
     /// [`journal`](ClientBuilder::journal). Without this call the reads begin with the first order.
+    ///
+    /// If anything is in doubt, it takes at least 45 s (T_gw + W), and again at each start until a
+    /// [ruling](steadfast_dedup::OrderTracker::resolve) on what stays unresolved.
     ///
     /// # Errors
     ///

@@ -76,7 +76,7 @@
 //! |---|---|
 //! | `metrics` | `metrics`: durations, rates and gauges through the `metrics` facade, and `Client::record_metrics` |
 //! | `redis` | `redis`: limits, token and orders shared with other processes of the account, through Redis or Valkey; `ClientBuilder::shared`, `Access::shared_store`, `ClientBuilder::shared_orders` |
-//! | `reqwest` | `ReqwestTransport`: the stack over a `reqwest` client; `ZoneLimiter::send`: the limiter alone |
+//! | `reqwest` | `ReqwestTransport`: the stack over a client of `reqwest` 0.13; `ZoneLimiter::send`: the limiter alone |
 //!
 //! Pages to read: [adopting one layer at a time](guide::adopting), [every setting and its default](guide::defaults), and
 //! [what the specification does not say](guide::unspecified).

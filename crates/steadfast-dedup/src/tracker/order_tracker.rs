@@ -109,7 +109,7 @@ impl OrderTracker {
         self.accounts().iter().map(|account| account.in_flight()).sum()
     }
 
-    /// Returns how many orders are in doubt now, in all accounts, without those on the wire.
+    /// Returns how many orders are looked for now, in all accounts, without those on the wire and unresolved ones.
     #[must_use]
     pub fn in_doubt(&self) -> usize {
         self.accounts().iter().map(|account| account.in_doubt()).sum()
