@@ -43,8 +43,10 @@ pub(crate) struct DayClock {
     reported: Option<i64>,
     /// The day in the journal of an earlier process; 0 if there is none.
     journal_day: TradingDay,
-    /// Whether the day is that of the journal, by the wall clock too, and the service's date denies it.
+    /// Whether the service's date denies the day, which stays that of the wall clock or of the journal.
     denied: bool,
+    /// Whether no order leaves while the day is denied. Then no date alone moves it.
+    withholds: bool,
 }
 
 /// The changes by a reading or a date.
@@ -58,13 +60,26 @@ pub(crate) struct Change {
 
 impl DayClock {
     /// Starts with the wall clock's day; there is no other source yet.
-    pub(crate) fn new(now: Reading) -> Self {
+    ///
+    /// `withholds` says whether orders are withheld while clocks disagree about the day.
+    pub(crate) fn new(now: Reading, withholds: bool) -> Self {
         let believed = now.wall - now.carried;
         let day = TradingDay(now.wall.div_euclid(DAY));
         let journal_day = TradingDay::default();
         let (dated, reported, dates_alone) = (None, None, None);
         let (confirmed, denied) = (false, false);
-        Self { day, believed, anchor: believed, dated, confirmed, dates_alone, reported, journal_day, denied }
+        Self {
+            day,
+            believed,
+            anchor: believed,
+            dated,
+            confirmed,
+            dates_alone,
+            reported,
+            journal_day,
+            denied,
+            withholds,
+        }
     }
 
     pub(crate) fn day(&self) -> TradingDay {
@@ -103,6 +118,10 @@ impl DayClock {
         }
         let today = TradingDay((self.time(wall) + now.carried).div_euclid(DAY));
         self.day = self.day.max(today);
+        // The wall clock was set right. A day that it was ahead by is taken back by the next date.
+        if by_date && !self.is_ahead_of_clock(now) {
+            self.denied = false;
+        }
         change
     }
 
@@ -148,7 +167,7 @@ impl DayClock {
         self.dates_alone == Some(self.day) || self.denied
     }
 
-    /// True if the journal and the wall clock say so, and the service's date denies it.
+    /// True if the service's date denies the day, and the wall clock or the journal does not.
     pub(crate) fn is_denied(&self) -> bool {
         self.denied
     }
@@ -165,15 +184,18 @@ impl DayClock {
     fn begin_anew(&mut self, now: Reading, dated: i64) -> Change {
         let wall = now.wall - now.carried;
         let right = if agree(dated, wall) { wall } else { dated };
+        if self.withholds && right != wall {
+            return self.deny(wall, dated);
+        }
         let stepped = (right != wall).then(|| wall - dated);
         (self.believed, self.anchor, self.confirmed) = (right, right, true);
         self.reported = stepped.map(|_| wall);
         let day_of = |time: i64| TradingDay((time + now.carried).div_euclid(DAY));
-        // The day in the journal goes on if it may have begun: by the date, or by this machine's clock. An earlier process
-        // has sent orders under it, and a wrong date must not make their names free.
+        // The day in the journal goes on as far as it may have begun: by the date, or by this machine's clock. An earlier
+        // process has sent orders under it, and a wrong date must not make their names free.
         let latest = day_of(right + SLACK);
-        self.denied = self.journal_day > latest && self.journal_day <= day_of(wall + SLACK);
-        let journal_day = if self.denied { self.journal_day } else { self.journal_day.min(latest) };
+        let journal_day = self.journal_day.min(latest.max(day_of(wall + SLACK)));
+        self.denied = journal_day > latest;
         let today = day_of(right).max(journal_day);
         // If the clock was behind, the day with the wrong name is the one on which the process began, even if it is
         // over by now.
@@ -185,14 +207,23 @@ impl DayClock {
         Change { stepped, corrected }
     }
 
+    /// Keeps the day against a date with which no other clock agrees.
+    ///
+    /// Nothing leaves meanwhile, so no order is sent under a wrong day. If the date moved the day, the names in the journal
+    /// would go with it, and the next wrong date could make them free.
+    fn deny(&mut self, wall: i64, dated: i64) -> Change {
+        (self.believed, self.anchor, self.confirmed, self.denied) = (wall, wall, true, true);
+        Change { stepped: Some(wall - dated), corrected: None }
+    }
+
     /// True if the wall clock says that the day has not begun.
     pub(crate) fn is_ahead_of_clock(&self, now: Reading) -> bool {
         self.day > TradingDay((now.wall + SLACK).div_euclid(DAY))
     }
 
-    /// True while the wall clock differs from the believed time.
+    /// True while the wall clock differs from the believed time, or the service's date from the day.
     pub(crate) fn is_doubted(&self) -> bool {
-        self.reported.is_some()
+        self.reported.is_some() || self.denied
     }
 
     /// True once the service has confirmed the time.

@@ -37,7 +37,7 @@ pub(crate) struct Timekeeper {
 impl Timekeeper {
     pub(crate) fn new(settings: &Settings) -> Self {
         let start = settings.moment();
-        let day = DayClock::new(settings.reading(&start, &start));
+        let day = DayClock::new(settings.reading(&start, &start), settings.refuse_disputed_day);
         Self {
             start,
             last: start,
@@ -115,7 +115,7 @@ impl Timekeeper {
         self.day.is_by_one_alone()
     }
 
-    /// True if only the service's date says that it is another day.
+    /// True if the service's date says that it is another day, and no other clock does.
     pub(crate) fn is_denied(&self) -> bool {
         self.day.is_denied()
     }

@@ -1316,6 +1316,47 @@ async fn o03_a_wrong_date_in_one_process_frees_no_name_in_the_next() {
     }
 }
 
+/// Regression: one process saw a date ahead of the day, the next one a date behind it, and the third sent the order again;
+/// or a date far ahead was written into the journal, and no order left any more.
+#[tokio::test(start_paused = true)]
+async fn o03_wrong_dates_in_several_processes_free_no_name() {
+    const HOURS: [i64; 8] = [24, -24, 15, -15, 48, -48, 60 * 24, -60 * 24];
+    for (refuses, first) in [true, false].into_iter().flat_map(|refuses| HOURS.map(|first| (refuses, first)))
+    {
+        for (second, asks) in HOURS.into_iter().flat_map(|second| [(second, true), (second, false)]) {
+            let clocks = crate::clocks::Clockwork::before_midnight(s(43_200));
+            let world = World { settings: clocks.settings().refuse_disputed_day(refuses), ..World::new() };
+            let date = |hours: i64| {
+                let (truth, by) = (clocks.clone(), s(3_600 * hours.unsigned_abs()));
+                world.gateway.0.lock().date = Some(WallClock::new(move || match hours < 0 {
+                    true => truth.truth() - by,
+                    false => truth.truth() + by,
+                }));
+            };
+            date(0);
+            let process = world.start();
+            assert_eq!(process.place_as("n", ORDER).await, Told::Placed("o1".into()));
+            process.kill();
+            for hours in [first, second] {
+                date(hours);
+                let process = world.start();
+                process.place_as("n", ORDER).await;
+                if asks && refuses {
+                    process.place_as("m", ORDER).await;
+                }
+                sleep(s(8)).await;
+                process.kill();
+            }
+            date(0);
+            let process = world.start();
+            let told = process.place_as("n", ORDER).await;
+            let what = format!("by {first} h, then {second} h, refuses {refuses}, asks {asks}: {told:?}");
+            assert!(!refuses || told == Told::Attached("o1".into()), "{what}");
+            assert_eq!(world.gateway.posts(), 1, "{what}");
+        }
+    }
+}
+
 /// Restarted with a clock a day ahead, and no list to correct it: a name may be today's.
 #[tokio::test(start_paused = true)]
 async fn o03_a_name_waits_until_the_service_says_what_day_it_is() {

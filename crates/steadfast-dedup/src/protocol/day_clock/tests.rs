@@ -10,7 +10,7 @@ fn at(wall: i64, carried: i64) -> Reading {
 }
 
 fn noon() -> DayClock {
-    DayClock::new(at(NOON, 0))
+    DayClock::new(at(NOON, 0), false)
 }
 
 fn told(change: Change) -> Option<i64> {
@@ -91,19 +91,19 @@ fn a_date_of_the_service_refutes_a_step() {
 #[test]
 fn a_clock_that_was_behind_from_the_start_renames_the_day_on_which_the_process_began() {
     for (passed, renamed) in [(HOUR, 10), (13 * HOUR, 10)] {
-        let mut day = DayClock::new(at(NOON - DAY, 0));
+        let mut day = DayClock::new(at(NOON - DAY, 0), false);
         let change = day.date(at(NOON - DAY + passed, passed), NOON + passed, 80);
         assert_eq!(change.corrected, Some(TradingDay(renamed)));
         assert_eq!(day.day(), TradingDay((NOON + passed).div_euclid(DAY)));
     }
     // Behind by less than the rest of the day.
-    let mut day = DayClock::new(at(NOON - HOUR, 0));
+    let mut day = DayClock::new(at(NOON - HOUR, 0), false);
     assert_eq!(day.date(at(NOON - HOUR, 0), NOON, 80).corrected, None);
 }
 
 #[test]
 fn a_clock_that_was_wrong_from_the_start_pins_no_day() {
-    let mut day = DayClock::new(at(NOON + DAY, 0));
+    let mut day = DayClock::new(at(NOON + DAY, 0), false);
     assert_eq!(day.day(), TradingDay(11));
     let change = day.date(at(NOON + DAY, 0), NOON, 80);
     assert_eq!((change.corrected, change.stepped.is_some()), (Some(TradingDay(10)), true));
@@ -114,7 +114,7 @@ fn a_clock_that_was_wrong_from_the_start_pins_no_day() {
 #[test]
 fn o03_a_clock_wrong_at_the_start_and_set_right_since_pins_no_day() {
     for read_between in [false, true] {
-        let mut day = DayClock::new(at(NOON + DAY, 0));
+        let mut day = DayClock::new(at(NOON + DAY, 0), false);
         day.at_least(TradingDay(10));
         if read_between {
             day.read(at(NOON + 1_000, 1_000));
@@ -133,7 +133,7 @@ fn o03_a_clock_wrong_at_the_start_and_set_right_since_pins_no_day() {
 fn o03_a_written_day_goes_on_if_the_date_is_just_before_it() {
     for (before, goes_on) in [(1_000, 11), (SLACK + 1_000, 10)] {
         let midnight = NOON + 12 * HOUR;
-        let mut day = DayClock::new(at(midnight + DAY, 0));
+        let mut day = DayClock::new(at(midnight + DAY, 0), false);
         day.at_least(TradingDay(11));
         let date = midnight - before;
         day.date(at(date, 0), date, 0);
@@ -158,7 +158,7 @@ fn o03_a_date_alone_takes_back_no_day_of_the_journal() {
     }
     // The machine's clock says the day of the date too, at once or once it is set right.
     for set_right in [false, true] {
-        let mut day = DayClock::new(at(if set_right { NOON + DAY } else { NOON }, 0));
+        let mut day = DayClock::new(at(if set_right { NOON + DAY } else { NOON }, 0), false);
         day.at_least(TradingDay(11));
         day.date(at(NOON + if set_right { DAY } else { 0 }, 0), NOON, 80);
         assert_eq!((day.day(), day.is_denied()), (TradingDay(if set_right { 11 } else { 10 }), set_right));
@@ -172,6 +172,33 @@ fn o03_a_date_alone_takes_back_no_day_of_the_journal() {
     day.pin();
     day.date(at(NOON - DAY + 1_000, 1_000), NOON - DAY + 1_000, 80);
     assert_eq!(day.day(), TradingDay(10));
+}
+
+#[test]
+fn o03_while_orders_are_withheld_a_date_alone_moves_no_day() {
+    for wrong in [1, -1, 300, -300] {
+        let mut day = DayClock::new(at(NOON, 0), true);
+        day.at_least(TradingDay(10));
+        let denied = day.date(at(NOON, 0), NOON + wrong * DAY, 80);
+        assert_eq!((denied.stepped.is_some(), denied.corrected), (true, None));
+        day.read(at(NOON + 1_000, 1_000));
+        assert_eq!((day.day(), day.is_denied(), day.is_doubted()), (TradingDay(10), true, true), "{wrong}");
+        // The date was wrong.
+        let mut set_right = day.clone();
+        assert_eq!(day.date(at(NOON + 2_000, 2_000), NOON + 2_000, 80), Change::default());
+        assert_eq!((day.day(), day.is_denied(), day.is_doubted()), (TradingDay(10), false, false));
+        // The machine's clock was wrong.
+        let now = at(NOON + wrong * DAY + 2_000, 2_000);
+        set_right.read(now);
+        assert_eq!(set_right.is_denied(), wrong < 0, "only a date takes a day back");
+        set_right.date(now, NOON + wrong * DAY + 2_000, 80);
+        assert_eq!((set_right.day(), set_right.is_denied()), (TradingDay(10 + wrong), false));
+    }
+    // All three differ: the day before the dispute goes on.
+    let mut day = DayClock::new(at(NOON, 0), true);
+    day.at_least(TradingDay(11));
+    assert_eq!(day.date(at(NOON, 0), NOON - DAY, 80).corrected, None);
+    assert_eq!(day.date(at(NOON + 1_000, 1_000), NOON + 1_000, 80).corrected, Some(TradingDay(10)));
 }
 
 #[test]
@@ -208,7 +235,7 @@ fn o03_a_day_that_only_dates_say_is_taken_back_by_one_with_which_the_wall_clock_
 #[test]
 fn o03_a_day_under_which_an_order_was_sent_is_not_taken_back() {
     let (wall, began) = (NOON - DAY, at(NOON - DAY, 0));
-    let mut day = DayClock::new(began);
+    let mut day = DayClock::new(began, false);
     day.date(began, NOON, 80);
     assert_eq!(day.day(), TradingDay(10), "the machine's clock is behind");
     day.pin();
@@ -219,7 +246,7 @@ fn o03_a_day_under_which_an_order_was_sent_is_not_taken_back() {
 #[test]
 fn o03_a_day_that_another_clock_has_confirmed_is_not_taken_back() {
     // The wall clock was set right, and then wrong again.
-    let mut day = DayClock::new(at(NOON - DAY, 0));
+    let mut day = DayClock::new(at(NOON - DAY, 0), false);
     day.date(at(NOON - DAY, 0), NOON, 80);
     day.read(at(NOON + 1_000, 1_000));
     day.date(at(NOON - DAY + 2_000, 2_000), NOON - DAY + 2_000, 80);
@@ -242,7 +269,7 @@ fn a_day_of_the_journal_that_has_not_begun_is_taken_back() {
     assert_eq!(day.day(), TradingDay(10));
     // Midnight is near: the day may have begun where it was written down.
     let late = NOON + 12 * HOUR - 1_000;
-    let mut day = DayClock::new(at(late, 0));
+    let mut day = DayClock::new(at(late, 0), false);
     day.at_least(TradingDay(11));
     assert!(!day.is_ahead_of_clock(at(late, 0)));
     assert_eq!(day.date(at(late, 0), late, 80), Change::default());

@@ -69,10 +69,10 @@ impl Account {
         self.check_day()
     }
 
-    /// True if it is another day only by the machine's clock, or only by the service's, and midnight is not near.
+    /// True if it is another day only by the service's clock, or only by the machine's, and midnight is not near.
     pub(super) fn is_disputed(&self, state: &State) -> bool {
-        let is_other = || state.protocol.day() != self.settings.today() || state.time.is_denied();
-        !state.protocol.is_midnight_near() && is_other()
+        let is_other = || state.protocol.day() != self.settings.today() && !state.protocol.is_midnight_near();
+        state.time.is_denied() || is_other()
     }
 
     /// Learns the day from the service, by reading the list, where a name's meaning depends on this machine's clock.
