@@ -28,9 +28,11 @@ impl OrderProtocol {
                 && intent.could_own(fresh.first_seen)
                 && matcher::loose(&fresh.record, intent.order())
         };
-        let alike = || self.finished_of(key).filter(|(_, intent)| is_like(intent));
-        let refused = alike().filter(|(number, intent)| self.is_believed_refused(*number, intent));
-        refused.max_by_key(|(number, _)| *number).map(|(number, _)| number)
+        // Few were refused, and the others of a busy day are many.
+        let refused =
+            self.finished_of(key).filter(|(number, intent)| self.is_believed_refused(*number, intent));
+        let alike = refused.filter(|(_, intent)| is_like(intent));
+        alike.max_by_key(|(number, _)| *number).map(|(number, _)| number)
     }
 
     /// Reports refused orders that a list shows without their key. Those with a key are reported with the others.
@@ -56,6 +58,6 @@ impl OrderProtocol {
     /// True if a refusal of an intent was believed, and no repeat of its name waits for a list that confirms it.
     fn is_believed_refused(&self, number: IntentNo, intent: &Intent) -> bool {
         let is_decided = intent.order_id().is_some() || intent.was_told_not_placed();
-        is_decided && intent.was_refused() && !self.rejected.is_unconfirmed(number, Some(intent))
+        intent.was_refused() && is_decided && !self.rejected.is_unconfirmed(number, Some(intent))
     }
 }

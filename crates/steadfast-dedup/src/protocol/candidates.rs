@@ -23,11 +23,14 @@ impl OrderProtocol {
 
     /// Returns orders that could be the intent's after a change, or cannot be told apart, and match no other intent.
     pub(crate) fn near<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
-        // Only intents of the same quantity can match an order exactly.
+        // Only intents of a quantity that is listed can match an order exactly, and only one that shows its key.
         let asked = LazyCell::new(move || {
             let mut asked = BTreeMap::<_, Vec<_>>::new();
             for (_, other) in self.standing_of(intent.key()) {
-                asked.entry(other.order().qty()).or_default().push(other);
+                let qty = other.order().qty();
+                if self.listed.unowned.has_qty(intent.key(), qty) {
+                    asked.entry(qty).or_default().push(other);
+                }
             }
             asked
         });

@@ -86,10 +86,13 @@ impl OrderProtocol {
         let open = self.open_of(key);
         let claim = |number: IntentNo| Some((number, self.claim_of(key, number)?));
         if open.len() > 1 && self.rules.worst_alternative_first {
+            let ranked: Vec<_> = open.iter().map(|&number| (self.alternative(number), number)).collect();
             for worst in [Alternative::Contradiction, Alternative::Report] {
-                let mut claims = open.iter().filter(|&&number| self.alternative(number) == worst);
+                let mut claims = ranked.iter().filter(|(alternative, _)| *alternative == worst);
                 // A barred claim ends without an order, so it waits until the others have taken theirs.
-                let take = |&number| claim(number).filter(|(_, claim)| matches!(claim, Claim::Take(_)));
+                let take = |&(_, number): &(_, IntentNo)| {
+                    claim(number).filter(|(_, claim)| matches!(claim, Claim::Take(_)))
+                };
                 if let Some(taken) = claims.find_map(take) {
                     return Some(taken);
                 }

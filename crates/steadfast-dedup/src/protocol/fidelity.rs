@@ -143,6 +143,10 @@ impl Fidelity {
         self.mismatches.iter()
     }
 
+    pub(crate) fn has_mismatches(&self) -> bool {
+        !self.mismatches.is_empty()
+    }
+
     pub(crate) fn mismatch(&self, order_id: &str) -> Option<&Mismatch> {
         self.mismatches.get(order_id)
     }

@@ -6,6 +6,7 @@
 //! more, the record is reported as what it may be, next to the identifier that is not confirmed.
 
 use std::{
+    cell::OnceCell,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
@@ -47,6 +48,10 @@ pub(crate) enum Outlook {
     NoMoreLists,
 }
 
+/// The acknowledged orders of a key that no list has shown or contradicted, once a sweep has asked for them: it judges many
+/// listed orders beside the same ones.
+pub(crate) type UnconfirmedOrders = OnceCell<Vec<(IntentNo, Unconfirmed)>>;
+
 impl OrderProtocol {
     /// Reports what was held back, because no later list may show more.
     pub(crate) fn tell_held_back(&mut self, out: &mut Vec<Effect>) {
@@ -56,14 +61,21 @@ impl OrderProtocol {
     }
 
     /// Judges a listed order without an owner that equals an intent's order.
-    pub(crate) fn surplus(&self, outlook: Outlook, key: &Key, number: IntentNo, fresh: &Fresh) -> Surplus {
+    pub(crate) fn surplus(
+        &self,
+        outlook: Outlook,
+        key: &Key,
+        number: IntentNo,
+        fresh: &Fresh,
+        beside: &UnconfirmedOrders,
+    ) -> Surplus {
         let Some(intent) = self.intents.get(&number).filter(|intent| is_unlikely_owner(intent)) else {
             return Surplus::Certain;
         };
         if self.settings.list_shows != ListShows::Everything || !self.counts_as_ours(number, fresh) {
             return Surplus::Certain;
         }
-        match self.beside_unconfirmed(outlook, key, fresh) {
+        match self.beside_unconfirmed(outlook, key, fresh, beside) {
             Surplus::Certain if is_excess_of(intent) => self.beside_unproved(key, fresh),
             surplus => surplus,
         }
@@ -75,18 +87,31 @@ impl OrderProtocol {
     }
 
     /// Judges one that may be an intent's in another form.
-    pub(crate) fn surplus_alike(&self, outlook: Outlook, key: &Key, fresh: &Fresh) -> Surplus {
+    pub(crate) fn surplus_alike(
+        &self,
+        outlook: Outlook,
+        key: &Key,
+        fresh: &Fresh,
+        beside: &UnconfirmedOrders,
+    ) -> Surplus {
         // One without a key is kept for no acknowledged order.
         if self.settings.list_shows != ListShows::Everything || Key::of_record(&fresh.record).is_none() {
             return Surplus::Certain;
         }
-        self.beside_unconfirmed(outlook, key, fresh)
+        self.beside_unconfirmed(outlook, key, fresh, beside)
     }
 
     /// Judges a listed order beside the acknowledged ones of its key that no list has shown or contradicted.
-    fn beside_unconfirmed(&self, outlook: Outlook, key: &Key, fresh: &Fresh) -> Surplus {
+    fn beside_unconfirmed(
+        &self,
+        outlook: Outlook,
+        key: &Key,
+        fresh: &Fresh,
+        beside: &UnconfirmedOrders,
+    ) -> Surplus {
         let mut may_be = Vec::new();
-        for (number, intent, unconfirmed) in self.unconfirmed_of(key) {
+        for &(number, unconfirmed) in beside.get_or_init(|| self.unconfirmed_of(key).collect()) {
+            let Some(intent) = self.intents.get(&number) else { continue };
             if !intent.could_own(fresh.first_seen) || !matcher::loose(&fresh.record, intent.order()) {
                 continue;
             }
@@ -107,6 +132,9 @@ impl OrderProtocol {
     /// Judges a listed order that equals an acknowledged one beside those of its key that lists show as another order, as it
     /// seems: it may be one of them, and a later list may prove that.
     fn beside_unproved(&self, key: &Key, fresh: &Fresh) -> Surplus {
+        if !self.fidelity.has_mismatches() {
+            return Surplus::Certain;
+        }
         let may_be = self.finished_of(key).filter(|(_, intent)| {
             intent.order_id().is_some_and(|order_id| self.is_unproved(order_id))
                 && intent.could_own(fresh.first_seen)
@@ -136,24 +164,37 @@ impl OrderProtocol {
     }
 
     /// True if a listed order is one too many beside another order of ours, and cannot be this one's: its quantity
-    /// differs, and no change of any order was sent since.
-    pub(crate) fn is_surplus_beside(&self, intent: &Intent, fresh: &Fresh) -> bool {
-        let owner = || self.late_owner(intent.key(), fresh).and_then(|number| self.intents.get(&number));
-        // Asked first: for most orders of a crowded list there is none.
-        let may_have_owner =
-            || self.finished_like(intent.key(), &fresh.record).any(|(_, it)| is_excess_of(it));
-        self.settings.account_mode == AccountMode::Exclusive
+    /// differs, and no change of any order was sent since. `alike`: the [owners](Self::owners_beside_surplus) of its quantity.
+    pub(crate) fn is_surplus_beside(
+        &self,
+        intent: &Intent,
+        fresh: &Fresh,
+        alike: &[(IntentNo, &Intent)],
+    ) -> bool {
+        let owner = || {
+            let number = self.late_owner_among(alike.iter().copied(), intent.key(), fresh)?;
+            self.intents.get(&number)
+        };
+        !alike.is_empty()
+            && self.settings.account_mode == AccountMode::Exclusive
             && !is_of_its_quantity(&fresh.record, intent.order())
             && self.is_unchanged(intent)
-            && may_have_owner()
             && owner().is_some_and(is_excess_of)
+    }
+
+    /// Returns the decided orders of ours that asked for the quantity which a record shows, if one of them has its order:
+    /// another one may be one too many. For most orders of a crowded list there are none.
+    pub(crate) fn owners_beside_surplus(&self, key: &Key, record: &OrderRecord) -> Vec<(IntentNo, &Intent)> {
+        let has_owner = self.finished_like(key, record).any(|(_, intent)| is_excess_of(intent));
+        if has_owner { self.finished_like(key, record).collect() } else { Vec::new() }
     }
 
     /// Returns the candidates of an unresolved order that were reported for no other one.
     ///
     /// Once that order is resolved, they are reported again, as what they are then.
     pub(crate) fn candidates_of_it_alone(&self, number: IntentNo) -> BTreeSet<Arc<str>> {
-        let Some(intent) = self.intents.get(&number) else { return BTreeSet::new() };
+        let intent = self.intents.get(&number).filter(|intent| !intent.told_candidates().is_empty());
+        let Some(intent) = intent else { return BTreeSet::new() };
         let others: Vec<_> = self
             .finished_of(intent.key())
             .filter(|(other, _)| *other != number)
@@ -165,12 +206,12 @@ impl OrderProtocol {
 
     /// Returns the acknowledged orders of a key that no list has shown or contradicted, and those that lists contradict
     /// once midnight is over.
-    fn unconfirmed_of(&self, key: &Key) -> impl Iterator<Item = (IntentNo, &Intent, Unconfirmed)> {
+    fn unconfirmed_of(&self, key: &Key) -> impl Iterator<Item = (IntentNo, Unconfirmed)> {
         let today = self.finished_of(key).filter(|(_, intent)| intent.day() == self.time.day());
         today.filter_map(|(number, intent)| {
             let order_id = intent.order_id()?;
             let unjudged = || self.is_unjudged(order_id).then_some(Unconfirmed::Awaited);
-            Some((number, intent, self.listed.unconfirmed(order_id).or_else(unjudged)?))
+            Some((number, self.listed.unconfirmed(order_id).or_else(unjudged)?))
         })
     }
 

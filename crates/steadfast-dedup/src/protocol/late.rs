@@ -9,7 +9,7 @@ use crate::{
     numbers::{IntentNo, LogicalTime, Session},
     protocol::{
         effect::Effect,
-        held_back::{Outlook, Surplus},
+        held_back::{Outlook, Surplus, UnconfirmedOrders},
         intent::Intent,
         key::Key,
         listed_orders::fresh::Fresh,
@@ -34,14 +34,16 @@ impl OrderProtocol {
         let mut left = self.may_be_late(key);
         debug_assert!(work::uncounted(|| self.is_whole(outlook, key, &left)));
         let (mut kept, mut may_be) = (BTreeSet::new(), BTreeMap::<_, Vec<_>>::new());
+        let mut beside = UnconfirmedOrders::default();
         while let Some(fresh) = left.pop_front() {
-            let Some((number, surplus)) = self.judge_late(outlook, key, &fresh) else { continue };
+            let Some((number, surplus)) = self.judge_late(outlook, key, &fresh, &beside) else { continue };
             match surplus {
                 Surplus::Certain => {
                     // If it resolves its owner, the other candidates of that one are not its own.
                     let candidates = self.candidates_of_it_alone(number);
                     self.report_late(key, number, &fresh, out);
                     if self.listed.owner(&fresh.order_id) == Some(number) {
+                        beside = UnconfirmedOrders::default();
                         self.listed.unflag_all(&candidates);
                         let others = self.listed.unowned.of(key).filter(unreported);
                         left.extend(others.filter(|it| candidates.contains(&it.order_id)).cloned());
@@ -99,16 +101,22 @@ impl OrderProtocol {
             self.listed.unowned.of(key).filter(|fresh| {
                 !fresh.flagged && !late.iter().any(|it| Arc::ptr_eq(&it.record, &fresh.record))
             });
-        others.all(|fresh| self.judge_late(outlook, key, fresh).is_none())
+        others.all(|fresh| self.judge_late(outlook, key, fresh, &UnconfirmedOrders::default()).is_none())
     }
 
     /// Returns the decided intent that a listed order without an owner belongs to, and whether it is one too many.
-    fn judge_late(&self, outlook: Outlook, key: &Key, fresh: &Fresh) -> Option<(IntentNo, Surplus)> {
+    fn judge_late(
+        &self,
+        outlook: Outlook,
+        key: &Key,
+        fresh: &Fresh,
+        beside: &UnconfirmedOrders,
+    ) -> Option<(IntentNo, Surplus)> {
         if let Some(number) = self.owner_too_late(key, fresh) {
-            return Some((number, self.surplus(outlook, key, number, fresh)));
+            return Some((number, self.surplus(outlook, key, number, fresh, beside)));
         }
         let number = self.alike_owner(key, fresh)?;
-        Some((number, self.surplus_alike(outlook, key, fresh)))
+        Some((number, self.surplus_alike(outlook, key, fresh, beside)))
     }
 
     /// Returns when orders of a key were sent that a listed order may still turn out to be.
@@ -200,6 +208,7 @@ impl OrderProtocol {
         let tagged = self.owner_by_tag(fresh) == Some(number);
         // An order that is listed today may have been listed yesterday.
         let certain = !wanted
+            && intent.order_id().is_none()
             && intent.day() == self.time.day()
             && self.would_be_claimed(intent, fresh)
             && (tagged || !self.has_another_candidate(intent, fresh));

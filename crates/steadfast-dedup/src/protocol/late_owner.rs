@@ -39,7 +39,17 @@ impl OrderProtocol {
     ///
     /// Each of them may own a later order as well, but only the earlier ones may own one that was listed before.
     pub(crate) fn late_owner(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
-        let eligible = self.finished_like(key, &fresh.record).filter(|(number, intent)| {
+        self.late_owner_among(self.finished_like(key, &fresh.record), key, fresh)
+    }
+
+    /// Does the same among the decided intents that asked for the order's quantity.
+    pub(crate) fn late_owner_among<'a>(
+        &self,
+        alike: impl Iterator<Item = (IntentNo, &'a Intent)>,
+        key: &Key,
+        fresh: &Fresh,
+    ) -> Option<IntentNo> {
+        let eligible = alike.filter(|(number, intent)| {
             (intent.day() == self.time.day() || self.may_be_overnight(*number, intent, fresh))
                 && !intent.is_ruled_out(&fresh.order_id)
                 && intent.could_own(fresh.first_seen)

@@ -13,10 +13,13 @@ use crate::protocol::work;
 /// price that does not apply to the order's type is ignored: services fill it with zero or the last price.
 pub(crate) fn strict(record: &OrderRecord, order: &OrderRequest) -> bool {
     work::count();
+    // Asked first: nearly all orders of a crowd differ in it.
+    if record.qty != Some(order.qty()) {
+        return false;
+    }
     let leg = record.leg_type.as_ref().is_none_or(|leg| leg.is(LegType::Main));
     let identity = record.sym_id.as_deref() == Some(order.sym_id().as_str())
-        && record.side.as_ref().is_some_and(|side| side.is(order.side()))
-        && record.qty == Some(order.qty());
+        && record.side.as_ref().is_some_and(|side| side.is(order.side()));
     let codes = carried(record.product.as_ref(), order.product())
         && carried(record.order_type.as_ref(), order.order_type())
         && carried(record.validity.as_ref(), order.validity());

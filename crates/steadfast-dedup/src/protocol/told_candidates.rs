@@ -1,6 +1,9 @@
 //! Says which listed orders the caller of an unresolved order is told of.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashSet},
+    sync::Arc,
+};
 
 use crate::protocol::{
     intent::Intent, listed_orders::fresh::Fresh, matcher, order_protocol::OrderProtocol,
@@ -19,7 +22,8 @@ impl OrderProtocol {
         Matches { strict: self.intent_strict(intent).collect(), near: self.near(intent).collect() }
     }
 
-    /// Returns the candidates of an intent that are reported nowhere else. Left out are orders that
+    /// Returns the candidates of an intent to be marked as reported. Some that are marked already may be left out. Left out
+    /// are orders that
     ///
     /// - are only similar to the intent's, and equal one of a lost or refused send: they are reported as that one;
     /// - equal another order of ours and cannot be this one: each of them is one too many;
@@ -28,16 +32,23 @@ impl OrderProtocol {
     pub(crate) fn told_of(&self, intent: &Intent, matches: Matches<'_>) -> BTreeSet<Arc<str>> {
         let is_refused = |fresh: &Fresh| self.refused_owner(intent.key(), fresh).is_some();
         let dead: Vec<_> = self.dead_of(intent.key()).map(|(_, intent)| intent).collect();
-        let asked: BTreeSet<_> = dead.iter().map(|it| it.order().qty()).collect();
-        let is_dead = |fresh: &Fresh| {
+        // Who asked for each quantity: most orders of a crowd have the same one.
+        let mut asked = BTreeMap::new();
+        let mut is_others = |fresh: &Fresh| {
+            let Some(qty) = fresh.record.qty else { return false };
+            let (by_dead, alike) = asked.entry(qty).or_insert_with(|| {
+                let by_dead = dead.iter().any(|it| it.order().qty() == qty);
+                (by_dead, self.owners_beside_surplus(intent.key(), &fresh.record))
+            });
             let is_its =
                 |it: &&Intent| it.could_own(fresh.first_seen) && matcher::strict(&fresh.record, it.order());
-            fresh.record.qty.is_some_and(|qty| asked.contains(&qty)) && dead.iter().any(is_its)
+            *by_dead && dead.iter().any(is_its) || self.is_surplus_beside(intent, fresh, alike)
         };
-        let is_others = |fresh: &Fresh| is_dead(fresh) || self.is_surplus_beside(intent, fresh);
         let Matches { mut strict, mut near } = matches;
-        near.retain(|fresh| !is_others(fresh));
-        if self.refused_of(intent.key()).next().is_none() {
+        let has_refused = self.refused_of(intent.key()).next().is_some();
+        // Where none of them is counted, those that are marked already need no second look.
+        near.retain(|fresh| (has_refused || !fresh.flagged) && !is_others(fresh));
+        if !has_refused {
             return strict.into_iter().chain(near).map(|fresh| fresh.order_id.clone()).collect();
         }
         let (alike, near): (Vec<_>, Vec<_>) =
@@ -73,12 +84,12 @@ impl OrderProtocol {
         eligible.extend(self.likely_others(intent));
         eligible.sort_by_key(|fresh| fresh.first_seen);
         // One with its tag is among those like it, too.
-        let mut told = BTreeSet::new();
+        let mut told = HashSet::new();
         eligible
             .into_iter()
             .filter(|fresh| told.insert(&*fresh.order_id))
             .take(Unresolved::MOST_CANDIDATES)
-            .map(|fresh| fresh.order_id.to_string())
+            .map(|fresh| String::from(&*fresh.order_id))
             .collect()
     }
 }

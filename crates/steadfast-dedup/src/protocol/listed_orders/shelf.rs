@@ -40,8 +40,13 @@ impl Shelf {
 
     /// Returns those that match this order in all fields they show.
     pub(super) fn strict<'a>(&'a self, order: &'a OrderRequest) -> impl Iterator<Item = &'a Fresh> + 'a {
-        let orders = if self.quantities.contains_key(&order.qty()) { &self.orders[..] } else { &[] };
+        let orders = if self.has_qty(order.qty()) { &self.orders[..] } else { &[] };
         orders.iter().filter(|fresh| matcher::strict(&fresh.record, order))
+    }
+
+    /// True if one of them has this quantity.
+    pub(super) fn has_qty(&self, qty: Decimal) -> bool {
+        self.quantities.contains_key(&qty)
     }
 
     pub(super) fn iter(&self) -> std::slice::Iter<'_, Fresh> {

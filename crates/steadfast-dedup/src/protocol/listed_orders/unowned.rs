@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use steadfast_spec::OrderRequest;
+use steadfast_spec::{Decimal, OrderRequest};
 
 use crate::{
     numbers::LogicalTime,
@@ -68,6 +68,11 @@ impl Unowned {
         order: &'a OrderRequest,
     ) -> impl Iterator<Item = &'a Fresh> + 'a {
         self.fresh.get(key).into_iter().flat_map(move |shelf| shelf.strict(order))
+    }
+
+    /// True if one of those that show this key has this quantity.
+    pub(crate) fn has_qty(&self, key: &Key, qty: Decimal) -> bool {
+        self.fresh.get(key).is_some_and(|shelf| shelf.has_qty(qty))
     }
 
     /// Returns the records of the order with this identifier, while it can still be claimed.
