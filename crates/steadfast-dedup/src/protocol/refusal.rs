@@ -168,8 +168,10 @@ impl OrderProtocol {
     /// Ends an intent as refused: its caller is told so, or is gone.
     pub(crate) fn end_refused(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
         if self.is_sent(number) {
-            // The refused send was a resend.
-            self.finish_unresolved(number, Reason::NotObserved, out);
+            // The refused send was a resend. It may be the listed order that kept the refusal from being confirmed.
+            let is_shown = self.intents.get(&number).is_some_and(|intent| self.is_vetoed(intent));
+            let reason = if is_shown { Reason::NearMatch } else { Reason::NotObserved };
+            self.finish_unresolved(number, reason, out);
         } else {
             self.watches.believe(self.time.now().saturating_add(self.settings.lateness));
             self.watches.await_confirmation(number);
