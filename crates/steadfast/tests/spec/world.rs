@@ -9,12 +9,12 @@ use steadfast::{
     BoxError, LimiterGate, Operation, OrderRequest, Paths, ResponseBody, Stack,
     auth::{ApiKey, CodeExchange, Credentials, IndividualLogin, OneTimeCode, TokenSource, TotpSecret},
     call::{Routes, WallClock},
+    dedup::{OrderTracker, Settings},
     ext::Account,
     limit::ZoneLimiter,
     spec::{BaseUrl, PlacedOrder},
 };
 use steadfast_sandbox::{Sandbox, SandboxBuilder};
-use steadfast_verify::noon;
 use tokio::time::Instant;
 use tower::{ServiceExt, util::BoxCloneSyncService};
 
@@ -22,6 +22,8 @@ use crate::wire::{Scripted, Wire};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const HOUR: Duration = Duration::from_secs(3_600);
+/// The UTC offset of the trading day, in seconds.
+const INDIA: i32 = 19_800;
 pub(crate) const BASE: &str = "http://localhost/v2";
 pub(crate) const KEY: &str = "Kq7Xw2Vb9Zt4Rm6C";
 pub(crate) const TOKEN: &str = "Ta5Qe9Wr2Ty7Ui3Op";
@@ -117,9 +119,10 @@ pub(crate) fn base() -> BaseUrl {
     BASE.parse().unwrap()
 }
 
-/// Returns the default stack, in the middle of a trading day.
+/// Returns the default stack on a trading day that began hours ago, by a sandbox's clock too.
 fn stack(base: BaseUrl, tokens: TokenSource) -> Stack {
-    Stack::new(base, tokens).tracker(noon::tracker())
+    let settings = Settings::default().trading_day(wall_clock(), INDIA);
+    Stack::new(base, tokens).tracker(OrderTracker::new(settings))
 }
 
 pub(crate) fn sandbox(builder: SandboxBuilder) -> Sandbox {
