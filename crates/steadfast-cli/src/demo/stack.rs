@@ -1,6 +1,12 @@
+use std::time::UNIX_EPOCH;
+
 use http::HeaderValue;
 use http_body_util::BodyExt;
-use steadfast::{Access, Client, Operation, OrderRequest, Paths, TotpCredentials, dedup::Resolution};
+use steadfast::{
+    Access, Client, Operation, OrderRequest, Paths, TotpCredentials,
+    call::WallClock,
+    dedup::{Resolution, Settings},
+};
 use steadfast_sandbox::Credentials;
 
 use super::contender::{Contender, How, Told};
@@ -9,6 +15,8 @@ use crate::{
     exit::Failed,
     placement::{self, INTENT, Placement, Tell},
 };
+
+const DAY: u64 = 86_400;
 
 /// This project's client, with its defaults.
 pub(crate) struct Stack(Client);
@@ -36,7 +44,7 @@ impl Stack {
     fn new(arena: &Arena, access: Access) -> Result<Self, Failed> {
         let base = arena.credentials.base_url.parse().map_err(Failed::error)?;
         // The gateway takes cancels at the publicly documented path, which the specification does not show.
-        let client = Client::builder(base, access).paths(Paths::public()).build();
+        let client = Client::builder(base, access).paths(Paths::public()).order_safety(at_noon()).build();
         client.map(Self).map_err(Failed::error)
     }
 
@@ -50,6 +58,14 @@ impl Stack {
             let _ = response.into_body().collect().await;
         }
     }
+}
+
+/// Shifts the trading day so that it is noon now: near midnight a lost order is not sent again, and the demo shows that it is.
+fn at_noon() -> Settings {
+    let clock = WallClock::system();
+    let since_midnight = clock.now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs() % DAY);
+    let offset = (DAY / 2).cast_signed() - since_midnight.cast_signed();
+    Settings::default().trading_day(clock, i32::try_from(offset).unwrap_or_default())
 }
 
 impl From<Placement> for Told {
