@@ -154,7 +154,12 @@ impl Store {
 
     /// Sends a command that no run of the server executes wrongly.
     pub(crate) async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
-        let Open { mut connection, number, .. } = self.open().await?;
+        self.query_by(self.open().await?, command).await
+    }
+
+    /// Sends a command by this connection, which is closed if it fails.
+    async fn query_by<T: FromRedisValue>(&self, open: Open, command: &Cmd) -> Result<T, StoreError> {
+        let Open { mut connection, number, .. } = open;
         match command.query_async(&mut connection).await {
             Ok(reply) => Ok(reply),
             Err(error) => Err(self.close(number, &error).await),
@@ -168,13 +173,9 @@ impl Store {
         keys: &[String],
         arguments: &[&[u8]],
     ) -> Result<T, StoreError> {
-        let Open { mut connection, number, run, .. } = self.open().await?;
-        let mut evaluate = cmd("EVAL");
-        evaluate.arg(text(&run)).arg(keys.len()).arg(keys).arg(arguments);
-        match evaluate.query_async(&mut connection).await {
-            Ok(reply) => Ok(reply),
-            Err(error) => Err(self.close(number, &error).await),
-        }
+        let open = self.open().await?;
+        let script = evaluation(&text(&open.run), keys, arguments);
+        self.query_by(open, &script).await
     }
 
     /// The same, and fails if no replica has what was written by then, where one may come to take the server's place. The
@@ -185,12 +186,14 @@ impl Store {
         keys: &[String],
         arguments: &[&[u8]],
     ) -> Result<T, StoreError> {
-        let Open { mut connection, number, run, has_replicas, .. } = self.open().await?;
-        if !has_replicas {
-            return self.evaluate(text, keys, arguments).await;
+        let open = self.open().await?;
+        let script = evaluation(&text(&open.run), keys, arguments);
+        if !open.has_replicas {
+            return self.query_by(open, &script).await;
         }
+        let Open { mut connection, number, .. } = open;
         let mut both = redis::pipe();
-        both.cmd("EVAL").arg(text(&run)).arg(keys.len()).arg(keys).arg(arguments);
+        both.add_command(script);
         both.cmd("WAIT").arg(1).arg(REPLICATES_WITHIN.as_millis() as u64);
         match both.query_async::<(T, u64)>(&mut connection).await {
             Ok((_, 0)) => Err(self.unreachable("no replica has what was written")),
@@ -383,6 +386,12 @@ fn check_authorities(pem: &[u8], address: &str) -> Result<(), StoreError> {
         roots.add(root).map_err(|_| unusable("the text holds something that is not a certificate"))?;
     }
     if roots.is_empty() { Err(unusable("the text holds no certificate")) } else { Ok(()) }
+}
+
+fn evaluation(text: &str, keys: &[String], arguments: &[&[u8]]) -> Cmd {
+    let mut evaluate = cmd("EVAL");
+    evaluate.arg(text).arg(keys.len()).arg(keys).arg(arguments);
+    evaluate
 }
 
 #[cfg(test)]
