@@ -6,7 +6,7 @@ use tokio::process::Command;
 
 use crate::{
     command::signal,
-    not_ready::ready,
+    not_ready::{ready, until_ready},
     own_gateway::{OwnGateway, placed},
     proxy::{RunningProxy, get},
 };
@@ -99,12 +99,9 @@ async fn a_sidecar_starts_on_a_full_disk_for_cancels_and_reads_and_trades_once_t
     assert_eq!(gateway.all().iter().filter(|asked| asked.method == "DELETE").count(), 1);
 
     account.make_room();
-    let roomy = async {
-        while !ready(&proxy).await.starts_with("HTTP/1.1 200") {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(30), roomy).await.expect("it finds the room by itself");
+    tokio::time::timeout(Duration::from_secs(30), until_ready(&proxy))
+        .await
+        .expect("it finds the room by itself");
     for _ in 0..2 {
         let answer = proxy.order("Idempotency-Key: b\r\n").await;
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");

@@ -22,6 +22,13 @@ pub(crate) async fn ready(proxy: &RunningProxy) -> String {
     get(admin, "/readyz", String::new()).await
 }
 
+/// Waits until the sidecar says so by itself.
+pub(crate) async fn until_ready(proxy: &RunningProxy) {
+    while !ready(proxy).await.starts_with("HTTP/1.1 200") {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
 /// Regression: `/readyz` answered 200 while every order got 503.
 #[tokio::test]
 async fn a_sidecar_whose_journal_was_moved_is_not_ready() {
@@ -63,12 +70,7 @@ async fn a_sidecar_is_not_ready_while_the_service_says_another_day_and_trades_on
     assert_eq!(gateway.orders().len(), 0);
     gateway.is_ahead(Duration::ZERO);
     // It reads the list by itself: nothing else asks the service for anything.
-    let right = async {
-        while !ready(&proxy).await.starts_with("HTTP/1.1 200") {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(30), right).await.expect("the day is put right");
+    tokio::time::timeout(Duration::from_secs(30), until_ready(&proxy)).await.expect("the day is put right");
     for _ in 0..2 {
         let answer = proxy.order("Idempotency-Key: a\r\n").await;
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
