@@ -111,7 +111,7 @@ pub(crate) fn memory(heap: &StatsAlloc<System>) -> Result<f64, BoxError> {
     runtime.block_on(async {
         let tokens = TokenSource::fixed(ApiKey::new("key")?, "token")?;
         let service = Stack::new(BASE.parse()?, tokens).limiter(unbounded()?).service(service_fn(gateway));
-        // What is made only once.
+        // The first order allocates what is made only once, so it is not counted.
         place(&service, ORDERS + 1).await?;
         let region = Region::new(heap);
         for number in 1..=ORDERS {

@@ -88,7 +88,7 @@ struct Proxy {
     turns: [Vec<Turn>; CONNECTIONS.len()],
 }
 
-/// What one turn has shown, in microseconds of each read.
+/// One turn's figures, in microseconds for each read.
 struct Turn {
     cpu: f64,
     each: f64,

@@ -19,7 +19,7 @@ use steadfast::{
 
 use crate::{events::Kept, exit::Failed};
 
-/// What the account of a rehearsal begins with, before the address of its sandbox. No address of a service does.
+/// The account of a rehearsal is this and the address of its sandbox. No address of a service begins with it.
 pub(crate) const REHEARSAL: &str = "rehearsal ";
 
 /// The ending of the note beside a journal of `replay`; it names the orders' file.

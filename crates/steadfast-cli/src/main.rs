@@ -151,7 +151,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
         readable::hide(&SecretString::from(rest));
     }
     let mut told = error.render().to_string();
-    // What was given is foreign; the words around it are not.
+    // Only the arguments may hold control characters; the words around them are ours.
     let kinds = [ContextKind::InvalidValue, ContextKind::InvalidSubcommand, ContextKind::InvalidArg];
     for given in kinds.into_iter().filter_map(|kind| error.get(kind)) {
         if let ContextValue::String(given) = given {

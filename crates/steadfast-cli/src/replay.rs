@@ -129,7 +129,7 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
     // A service that refuses a good token is not available.
     let is_stray = is_token_good && ended_by.is_none() && hindrance == Some(Hindrance::Login);
     let hindrance = if is_stray { Some(Hindrance::Unavailable) } else { hindrance };
-    // What it still holds is written now, so that its failure is told below and not a second time in the end.
+    // Dropping it writes what it still holds: a failure of that is told below, and not a second time at the end.
     drop(results);
     let unwritten = unwritten.or(unput).or(stdout::take_failure());
     if is_rehearsal && unwritten.as_ref().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {

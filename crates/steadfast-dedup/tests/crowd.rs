@@ -118,7 +118,7 @@ fn thread_time() -> Duration {
 /// A shorter turn of another task is the runtime's own.
 const TURN: Duration = Duration::from_micros(20);
 
-/// What another task saw.
+/// How long another task of the runtime had to wait for its turns.
 #[derive(Default)]
 struct Seen {
     /// Its longest wait between two of its turns, after all orders were sent.

@@ -82,7 +82,7 @@ pub struct Admitted {
     pub headers: HeaderMap,
     /// Where the body ends.
     pub framing: Framing,
-    /// What the proxy answers by itself; `None` for a request to the service.
+    /// The request that the proxy answers by itself; `None` for one to the service.
     pub local: Option<Local>,
 }
 

@@ -69,7 +69,7 @@ impl Peer for tokio::io::Empty {
 /// Decides about a head; the other part of the result is where the body ends.
 pub(crate) type Admit<T> = Arc<dyn Fn(&[u8]) -> Result<(T, Framing), Refusal> + Send + Sync>;
 
-/// What a connection and the service behind it tell each other.
+/// The state that a connection shares with the service behind it.
 pub(crate) struct Talk<T> {
     /// The decisions about the requests to come, in their order.
     verdicts: Mutex<VecDeque<Result<T, Refusal>>>,

@@ -33,7 +33,7 @@ const TABLE: &[Row] = &[
         on: &["steadfast", CALL, "steadfast-dedup", "steadfast-sandbox", SVG],
         never: &[],
     },
-    // What it uses wrongly, it uses in tests alone.
+    // It uses the libraries, wrongly, in tests alone.
     Row { name: "steadfast-misuse", on: &[], never: &[] },
     // Text alone.
     Row { name: SVG, on: &[], never: &["tower", "tokio", "hyper"] },

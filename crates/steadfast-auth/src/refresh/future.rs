@@ -46,7 +46,8 @@ pin_project! {
 }
 
 pin_project! {
-    /// What comes before a send. The future of the send is larger than any of these, and each change would move it.
+    /// The steps before a send. They are apart from it, because its future is larger than any of these, and each change of
+    /// step would move it.
     #[project = StepProj]
     enum Step {
         // The source has not been asked for a token yet.

@@ -10,7 +10,7 @@ pub(super) struct Escapes<'t> {
 /// A character of a text, and where it ends. Each byte of a text, and of an address, is a character.
 type Reading = (char, usize);
 
-/// What the beginning of an escape says.
+/// The meaning of an escape, as far as it was read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Meaning {
     Nothing,
@@ -18,7 +18,7 @@ enum Meaning {
     Character(char),
 }
 
-/// What a page calls the signs that it needs for itself, and those of keys and tokens.
+/// The names that HTML has for its own signs, and for those that occur in keys and tokens.
 const NAMED: [(&[u8], char); 11] = [
     (b"amp", '&'),
     (b"apos", '\''),

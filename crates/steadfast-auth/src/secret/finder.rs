@@ -28,7 +28,7 @@ pub struct SecretFinder {
     pairs: Vec<bool>,
 }
 
-/// What [`SecretFinder::find`] found in a text.
+/// The secrets that [`SecretFinder::find`] found in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Found {
@@ -73,7 +73,7 @@ impl SecretFinder {
     /// Returns the end of the longest secret that begins here, and whether the text ended before all was read.
     fn find_at(&self, text: &[u8], at: usize) -> (Option<usize>, bool) {
         let mut escapes = Escapes::of(text);
-        // What is left of the secrets that may go on at a place. The first place comes first, so that none comes twice.
+        // The rests of secrets that may go on, each with its place. Taken by place, so that none is taken twice.
         let mut open = BTreeSet::new();
         for (character, at) in escapes.read(at, DEPTH) {
             open.extend(self.texts.iter().filter_map(|secret| Some((at, after(secret, character)?))));
@@ -291,7 +291,7 @@ mod tests {
             prop_assert_eq!(found.secrets, plain.into_iter().map(|at| at..at + 6).collect::<Vec<_>>());
         }
 
-        /// What is found within a part, before what is open, is what is found there in the whole; and any bytes are read.
+        /// A part shows the same secrets before its open end as the whole text does; and no bytes make it panic.
         #[test]
         fn x01_a_text_in_parts_shows_what_the_whole_shows(
             secret in r"[%&\\#;ux0-2a-c]{6,8}",

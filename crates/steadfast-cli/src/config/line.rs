@@ -88,7 +88,7 @@ fn fault(command: &mut Command, verb: &[&str], entry: &Entry) -> Option<String> 
     }
     let words = [&["steadfast"], verb].concat().into_iter().map(OsString::from);
     let error = command.try_get_matches_from_mut(words.chain(as_arguments(entry))).err()?;
-    // What else is missing does not matter here.
+    // Another error is not about this entry: the command line alone need not be complete.
     if !matches!(error.kind(), ErrorKind::ValueValidation | ErrorKind::InvalidValue) {
         return None;
     }

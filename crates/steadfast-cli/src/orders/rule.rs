@@ -61,7 +61,7 @@ struct Ruling {
     not_placed: bool,
 }
 
-/// Whoever writes to the journal.
+/// The process that writes the ruling to the journal.
 enum Writer {
     /// This process. The journal is locked from before the question to the end, so that no run can send or settle the order
     /// meanwhile.

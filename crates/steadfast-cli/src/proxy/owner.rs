@@ -44,7 +44,7 @@ pub(super) struct Shares {
     known: Arc<Known>,
 }
 
-/// What is known of the owner, for those who ask.
+/// The owner of the orders, as far as this process knows it.
 pub(super) struct Known {
     process: Arc<str>,
     store: Arc<str>,

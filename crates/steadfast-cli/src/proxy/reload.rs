@@ -45,7 +45,7 @@ pub(super) struct Reload {
     supervisor: Arc<Supervisor>,
     drain: Arc<AtomicU32>,
     is_sandbox: bool,
-    /// What holds where the file says nothing.
+    /// The values for settings that the file does not mention.
     without_file: Changeable,
     /// The file that holds now. Locked for the whole of a change, so that two requests for it do not mix.
     now: Mutex<ConfigFile>,

@@ -51,7 +51,7 @@ pub(super) struct Upstream {
 #[cfg(not(feature = "redis"))]
 type At = SecretString;
 
-/// What is kept of an account, and where.
+/// The places where an account's token, journal and shared state are kept.
 pub(super) struct Kept {
     pub(super) store: Option<PathBuf>,
     pub(super) journal: Option<PathBuf>,

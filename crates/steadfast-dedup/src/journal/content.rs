@@ -12,7 +12,7 @@ use super::{
     paths::beside,
 };
 
-/// What a log holds that an earlier process left.
+/// The log of an earlier process, as it was found.
 pub(super) struct LogContent<F> {
     /// The file, opened for reading.
     pub(super) file: F,

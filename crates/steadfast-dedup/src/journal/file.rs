@@ -278,7 +278,7 @@ fn tell(written: &Result<(), JournalError>, failure: &Mutex<Option<JournalError>
             tracing::info!("journal has room again");
             *known = None;
         }
-        // What was told first says why, unless that was a full disk and room does not help any more.
+        // The first failure is the cause, so it stays; but a full disk gives way to a failure that room does not mend.
         (Err(error), was) if was.as_ref().is_none_or(|was| was.is_full() && !error.is_full()) => {
             tracing::error!(%error, source = ?std::error::Error::source(error), "journal failed");
             *known = Some(error.clone());

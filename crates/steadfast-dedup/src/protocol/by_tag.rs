@@ -24,7 +24,7 @@ use crate::{
     settings::policy::AccountMode,
 };
 
-/// What the tags in lists say about an order in doubt.
+/// How far the tags in lists identify the order of an intent in doubt.
 pub(crate) enum ByTag {
     /// Nothing: no list shows its tag, or lists do not tell orders by tags.
     Nothing,

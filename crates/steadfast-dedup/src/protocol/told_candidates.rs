@@ -32,7 +32,7 @@ impl OrderProtocol {
     pub(crate) fn told_of(&self, intent: &Intent, matches: Matches<'_>) -> BTreeSet<Arc<str>> {
         let is_refused = |fresh: &Fresh| self.refused_owner(intent.key(), fresh).is_some();
         let dead: Vec<_> = self.dead_of(intent.key()).map(|(_, intent)| intent).collect();
-        // Who asked for each quantity: most orders of a crowd have the same one.
+        // Found once for each quantity: most orders of a crowd have the same one.
         let mut asked = BTreeMap::new();
         let mut is_others = |fresh: &Fresh| {
             let Some(qty) = fresh.record.qty else { return false };

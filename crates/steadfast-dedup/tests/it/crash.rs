@@ -846,7 +846,7 @@ async fn s81_disk_full() {
     assert_eq!(process.place_as("b", ORDER).await, Told::Placed("o2".into()));
     process.kill();
     journal.kill();
-    // What waited for room is in the journal, too.
+    // The entries that waited for room are in the journal, too.
     let process = World { gateway: Gateway::default(), ..world }.start();
     assert_eq!(process.place_as("b", ORDER).await, Told::Attached("o2".into()));
     is(&process.recover().await, &[]);

@@ -53,7 +53,7 @@ impl Lent {
         let settings = at_noon(steadfast_dedup::Settings::default()).traced();
         let tracker = OrderTracker::journaled(settings.clone(), self.clone());
         let mut rig = Rig::around(gateway.clone(), tracker, settings);
-        // What it is told depends on when the orders are lost.
+        // Its history depends on when the orders are lost, so nothing is checked at the end.
         rig.unchecked = true;
         rig
     }

@@ -197,7 +197,7 @@ async fn a_journal_says_why_it_cannot_be_written_and_asks_for_room_by_itself() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     journal.append_durably(begun(2)).await.unwrap();
-    // What waits is tried once more at the end.
+    // Entries that wait for room are written once more when the journal is dropped.
     disk.fill(100);
     journal.append(seen("a"));
     while journal.failure().is_none() {

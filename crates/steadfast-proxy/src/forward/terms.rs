@@ -1,4 +1,4 @@
-//! What makes two orders equal.
+//! Decides whether two orders are equal.
 
 use steadfast::{Decimal, spec::OrderRequest};
 

@@ -24,7 +24,7 @@ const NEEDED: [&str; 10] = [
 /// The longest name of an order, in characters.
 const LONGEST_KEY: usize = 128;
 
-/// What a caller tells the proxy itself.
+/// The headers by which a caller steers the proxy; the service never sees them.
 #[derive(Debug)]
 pub(super) struct Steering {
     pub(super) lane: Option<Lane>,

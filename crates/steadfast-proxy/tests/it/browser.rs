@@ -128,7 +128,7 @@ async fn a_stream_that_is_cut_or_silent_is_told_as_stale_and_goes_on() {
     let words = "document.getElementById('stale').innerText";
     page.until(IS_CALM).await;
     assert_eq!(page.eval(is_stale).await, false);
-    // What may be old is no comfort.
+    // A reading that may be old must not look reassuring.
     let comfort = "['#trading', '.doubt'].map((it) => getComputedStyle(document.querySelector(it)).color)";
     let green = page.eval(comfort).await;
     for (passes, said) in [(Passes::NoConnection, "The stream ended"), (Passes::Nothing, "has been silent")] {
@@ -312,7 +312,7 @@ async fn everything_fits_into_each_window_light_and_dark() {
                 keep(&name, &page.picture(true).await);
                 let wide = page.eval("document.documentElement.scrollWidth").await;
                 assert_eq!(wide, width, "{name}");
-                // What a window cuts off, but for what its own panel scrolls.
+                // The elements that the window cuts off, without those that their own panel scrolls.
                 let cut = "[...document.querySelectorAll('body *')].filter((it) => !it.closest('.scroll, svg, dialog'))
                     .filter((it) => { const box = it.getBoundingClientRect();
                         return box.width > 0 && (box.left < 0 || box.right > innerWidth + 0.5) })

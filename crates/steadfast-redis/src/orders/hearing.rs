@@ -65,7 +65,7 @@ mod tests {
         assert_eq!(hearing.look(&state(3, 2, Some(7)), 0, 1), Heard::NotYet);
         assert_eq!(hearing.look(&state(3, 3, Some(8)), S, S), Heard::Everywhere);
         assert_eq!(Hearing::default().look(&state(3, 2, None), 0, 1), Heard::Everywhere);
-        // What the owner had heard of before the store lost it.
+        // The owner has heard of turns that the store has lost since; the one of now is another.
         assert_eq!(Hearing::default().look(&state(3, 4, Some(7)), 0, 1), Heard::NotYet);
     }
 

@@ -66,7 +66,7 @@ impl Mistake {
     }
 }
 
-/// What the courses are about.
+/// The subject of the courses, which bounds their number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Courses {
     Owners,

@@ -53,7 +53,7 @@ impl Pair {
             _ => return self.command(&["PING"]).await,
         };
         let counter = fence.counter.to_string();
-        // What a process has heard of: the store may have lost some.
+        // A process may have heard of turns that the store has lost since.
         let heard = (self.core.turns() + self.below(20) as u64 / 18).saturating_sub(self.below(3) as u64);
         let (script, arguments, expected) = match step {
             0 => {

@@ -60,7 +60,7 @@ fn order() -> OrderRequest {
     OrderRequest::from_fields(fields).unwrap()
 }
 
-/// What the gateway has seen of so many processes.
+/// The requests of all processes, as the gateway counted them.
 struct Seen {
     /// Requests of the first seconds.
     in_time: usize,

@@ -87,7 +87,7 @@ impl Case {
     }
 }
 
-/// What came of a case.
+/// The end of a case: the caller's answer, and the orders at the gateway.
 #[derive(Debug)]
 struct End {
     told: Result<Placed, Error>,

@@ -1,4 +1,4 @@
-//! What the next process does by itself about the orders of its journal.
+//! The next process settles the orders of its journal by itself.
 
 use std::time::Duration;
 

@@ -112,7 +112,7 @@ fn waiting(in_doubt: usize, on_their_way: usize, now: SystemTime) -> String {
              for {bound} s at most"
         )
     } else {
-        // What the last look contradicts is in doubt from then on, with the whole bound.
+        // An order that the last look contradicts is in doubt from then on, so it may take the whole bound.
         format!(
             "waiting: a last look for orders that the list has not shown yet; {LAST_LOOK}; one that it contradicts is \
              looked for after that, for {bound} s at most"

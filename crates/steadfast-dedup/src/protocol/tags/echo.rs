@@ -1,4 +1,4 @@
-//! What one session's lists have shown of the tags of our orders, and how much that proves.
+//! Counts how one session's lists show the tags of our orders, and says how much that proves.
 
 use std::collections::BTreeSet;
 

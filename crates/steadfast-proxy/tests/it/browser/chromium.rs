@@ -27,7 +27,7 @@ pub(crate) struct Page {
     answers: BufReader<ChildStdout>,
     session: Option<String>,
     last: u64,
-    /// What the browser complained of.
+    /// The errors and warnings of the browser since they were last asked for.
     complaints: Vec<String>,
     _profile: TempDir,
 }
@@ -179,7 +179,7 @@ impl Page {
     /// Returns what the browser has complained of, and forgets it: errors and warnings of the console, exceptions that
     /// nothing caught, and violations of a policy.
     pub(crate) async fn complaints(&mut self) -> Vec<String> {
-        // What was written to the console before is told before the answer.
+        // Complaints come before the answer to a later command, so this one waits for all of them.
         self.eval("0").await;
         std::mem::take(&mut self.complaints)
     }
