@@ -1,6 +1,6 @@
 use std::{error::Error, fmt, time::Duration};
 
-use steadfast_call::{BoxError, Failure, Fate, causes, find_cause, one_line};
+use steadfast_call::{BoxError, Failure, Fate, Outcome, causes, find_cause, one_line};
 
 use crate::{rules::StopReason, trail::AttemptTrail};
 
@@ -115,8 +115,14 @@ impl fmt::Display for RetriesEnded {
         if !f.alternate() {
             return f.write_str(&one_line(causes(self)));
         }
-        let sends = self.trail.attempts().len();
-        write!(f, "failed after {sends} {}", if sends == 1 { "send" } else { "sends" })?;
+        let attempts = self.trail.attempts();
+        let count = attempts.len();
+        match attempts.iter().filter(|attempt| attempt.outcome != Outcome::NotSent).count() {
+            // Whoever reads "sends" looks for them at the service.
+            0 => write!(f, "failed after {count} {}, none sent", if count == 1 { "try" } else { "tries" })?,
+            sent if sent < count => write!(f, "failed after {count} tries, {sent} sent")?,
+            sent => write!(f, "failed after {sent} {}", if sent == 1 { "send" } else { "sends" })?,
+        }
         self.stopped.map_or(Ok(()), |reason| write!(f, ", not repeated: {reason}"))
     }
 }
@@ -131,7 +137,7 @@ impl Error for RetriesEnded {
 
 #[cfg(test)]
 mod tests {
-    use steadfast_call::{Outcome, Resend};
+    use steadfast_call::Resend;
 
     use super::*;
     use crate::trail::Attempt;
@@ -148,7 +154,7 @@ mod tests {
         let ended = RetriesEnded::new(None, trail.into(), timed_out.into());
         assert_eq!(
             format!("{ended:?}"),
-            "failed after 1 send: request not sent: no complete answer within 2s"
+            "failed after 1 try, none sent: request not sent: no complete answer within 2s"
         );
         assert_eq!(ended.to_string(), format!("{ended:?}"));
         assert_eq!(format!("{:?}", BodyStalled::new(Duration::from_secs(9))), "body paused for 9s");
@@ -167,7 +173,7 @@ mod tests {
     fn what_is_proved_of_every_send_is_proved_of_the_call() {
         let error = ended(Outcome::NotExecuted, Failure::refused("queue full"));
         assert_eq!(Failure::outcome_of(&*error), Outcome::NotSent);
-        let text = "failed after 2 sends: request refused before it was sent: queue full";
+        let text = "failed after 2 tries, 1 sent: request refused before it was sent: queue full";
         assert_eq!(error.to_string(), text);
     }
 }

@@ -59,7 +59,7 @@ async fn an_exhausted_error_carries_the_trail_and_what_is_proved() {
     assert!(stopped.trail().attempts().iter().all(|a| a.outcome == Outcome::NotSent && a.status.is_none()));
     assert_eq!(
         error.to_string(),
-        "failed after 5 sends, not repeated: schedule is spent: request not sent: no route to host"
+        "failed after 5 tries, none sent, not repeated: schedule is spent: request not sent: no route to host"
     );
 }
 
