@@ -230,7 +230,8 @@ impl Shared {
     }
 
     fn book(&self) -> Book {
-        Book::new(Arc::clone(&self.inner.store), self.inner.account.as_str())
+        // A connection of its own: where a replica has to answer, all calls of a connection wait for that.
+        Book::new(Arc::new(self.inner.store.another()), self.inner.account.as_str())
     }
 
     /// Takes the orders' journal as it is, in spite of what it may lack: a person has compared the service's order list
