@@ -4,7 +4,7 @@ use std::{error::Error, fmt, sync::Arc, time::Duration};
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The address is not one of a Redis or Valkey server.
+    /// The address is not one of a Redis or Valkey server, or of sentinels.
     InvalidAddress,
     /// The certificate authorities that were given for it cannot be used.
     Certificates {
@@ -48,7 +48,7 @@ pub enum Unfit {
     },
     /// It is a replica.
     IsReplica,
-    /// It has replicas, and answers before any of them has what it was told (`min-replicas-to-write` is 0).
+    /// It has replicas or sentinels, and answers before a replica has what it was told (`min-replicas-to-write` is 0).
     ForgetsAtPromotion,
     /// It is on another machine, and a token would be sent to it unsealed.
     NeedsSeal,
@@ -95,7 +95,7 @@ impl fmt::Display for Unfit {
             }
             Self::IsReplica => f.write_str("it is a replica"),
             Self::ForgetsAtPromotion => f.write_str(
-                "it has replicas and min-replicas-to-write is 0, so a promoted one may have forgotten",
+                "its min-replicas-to-write is 0, so a replica that takes its place may have forgotten",
             ),
             Self::NeedsSeal => f.write_str("it is on another machine, so a token needs a seal key"),
         }

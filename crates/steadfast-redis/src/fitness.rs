@@ -23,8 +23,8 @@ impl<'a> Info<'a> {
         self.get("aof_enabled") == Some("1") && self.get("aof_last_write_status") == Some("ok")
     }
 
-    /// Finds the first reason why the server cannot keep a quota.
-    pub(crate) fn check(self) -> Result<(), Unfit> {
+    /// Finds the first reason why the server cannot keep a quota. `is_watched` if sentinels may put a replica in its place.
+    pub(crate) fn check(self, is_watched: bool) -> Result<(), Unfit> {
         let version = self.get("valkey_version").or_else(|| self.get("redis_version")).unwrap_or("unknown");
         // Valkey calls itself Redis 7.2.4, whatever its own version is.
         let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
@@ -39,7 +39,7 @@ impl<'a> Info<'a> {
             return Err(Unfit::IsReplica);
         }
         let replicas = self.get("connected_slaves").is_some_and(|count| count != "0");
-        if replicas && !self.needs_replicas() {
+        if (replicas || is_watched) && !self.needs_replicas() {
             return Err(Unfit::ForgetsAtPromotion);
         }
         Ok(())
@@ -63,7 +63,7 @@ mod tests {
                        connected_slaves:0\r\n";
 
     fn check(old: &str, new: &str) -> Result<(), Unfit> {
-        Info(&FIT.replace(old, new)).check()
+        Info(&FIT.replace(old, new)).check(false)
     }
 
     #[test]
@@ -78,7 +78,8 @@ mod tests {
     #[test]
     fn a_server_that_may_forget_is_refused_by_the_reason() {
         assert_eq!(Info(FIT).run(), Some("8f3a"));
-        assert_eq!(Info(FIT).check(), Ok(()));
+        assert_eq!(Info(FIT).check(false), Ok(()));
+        assert_eq!(Info(FIT).check(true), Err(Unfit::ForgetsAtPromotion), "a replica may come");
         assert_eq!(check("7.0.15", "6.2.7"), Err(Unfit::TooOld { version: "6.2.7".to_owned() }));
         assert_eq!(
             check("noeviction", "allkeys-lru"),

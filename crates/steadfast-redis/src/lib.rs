@@ -39,10 +39,7 @@
 //!    asked for.
 //! 4. The store's clock may be set back or forward, or be another machine's: the account has a clock of its own there, which
 //!    advances no faster than those of the processes.
-//!
-//! # Not here yet
-//!
-//! Sentinel.
+//! 5. Where sentinels watch the store, they are asked for its server before each connection.
 
 mod connect;
 mod count;
@@ -53,6 +50,7 @@ mod health;
 mod line;
 mod new_token;
 mod orders;
+mod place;
 mod random;
 mod returns;
 mod rule;

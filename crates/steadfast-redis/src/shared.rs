@@ -88,6 +88,11 @@ impl Shared {
     /// Connects to the server at `address` (`redis://[:PASSWORD@]HOST[:PORT]`, or `rediss://` with TLS) for the account of
     /// that public name.
     ///
+    /// Where sentinels watch it, the address names them and their name for it:
+    /// `redis-sentinel://[:PASSWORD@]HOST[:PORT],HOST[:PORT],HOST[:PORT]/NAME`, or `rediss-sentinel://`. They are asked for the
+    /// server before each connection, and most of them have to answer. The password is the server's, and that of each sentinel
+    /// which asks for one.
+    ///
     /// # Errors
     ///
     /// Resolves to a [`StoreError`] if the server cannot be reached, or may forget what is counted in it.

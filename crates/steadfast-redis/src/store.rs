@@ -1,12 +1,8 @@
-use std::{collections::HashMap, fmt, net::IpAddr, sync::Arc, time::Duration};
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, FromRedisValue, RedisError,
-    ServerErrorKind, TlsCertificates, aio::MultiplexedConnection, cmd,
-};
-use rustls::{
-    RootCertStore,
-    pki_types::{CertificateDer, pem::PemObject},
+    AsyncConnectionConfig, Cmd, ErrorKind, FromRedisValue, RedisError, ServerErrorKind,
+    aio::MultiplexedConnection, cmd,
 };
 use steadfast_call::BootClock;
 use tokio::{
@@ -17,6 +13,7 @@ use tokio::{
 use crate::{
     error::{StoreError, Unfit},
     fitness::Info,
+    place::{NotFound, Place},
     rule::{Micros, Rule},
     script::{Script, acquire_arguments, lend_arguments, read_arguments, settle_arguments},
     store_clock::StoreClock,
@@ -34,7 +31,7 @@ const TRIES_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// The server, and the one connection that all calls share.
 pub(crate) struct Store {
-    client: Client,
+    place: Place,
     name: Arc<str>,
     link: Mutex<Link>,
     /// By key: each has a clock of its own.
@@ -84,19 +81,10 @@ impl Store {
     ) -> Result<Self, StoreError> {
         // The program may have chosen another one, which does as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = match root_certificates {
-            Some(root) => {
-                check_authorities(&root, address)?;
-                let trusted = TlsCertificates { client_tls: None, root_cert: Some(root) };
-                Client::build_with_tls(address, trusted)
-            }
-            None => Client::open(address),
-        };
-        let client = client.map_err(|_| StoreError::InvalidAddress)?;
-        // Host and port alone: the address may hold a password.
-        let name = client.get_connection_info().addr().to_string().into();
+        let place = Place::new(address, root_certificates)?;
+        let name = place.name();
         Ok(Self {
-            client,
+            place,
             name,
             link: Mutex::default(),
             clocks: parking_lot::Mutex::default(),
@@ -205,7 +193,7 @@ impl Store {
     /// Returns the same store, with a connection of its own.
     pub(crate) fn another(&self) -> Self {
         Self {
-            client: self.client.clone(),
+            place: self.place.clone(),
             name: Arc::clone(&self.name),
             link: Mutex::default(),
             clocks: parking_lot::Mutex::default(),
@@ -221,14 +209,7 @@ impl Store {
 
     /// Fails if others may read what goes to the store.
     pub(crate) fn check_is_local(&self) -> Result<(), StoreError> {
-        let is_local = match self.client.get_connection_info().addr() {
-            ConnectionAddr::Unix(_) => true,
-            ConnectionAddr::Tcp(host, _) => {
-                host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
-            }
-            _ => false,
-        };
-        if is_local {
+        if self.place.is_local() {
             return Ok(());
         }
         Err(StoreError::Unfit { store: Arc::clone(&self.name), why: Unfit::NeedsSeal })
@@ -309,12 +290,15 @@ impl Store {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(ANSWERS_WITHIN))
             .set_response_timeout(Some(ANSWERS_WITHIN));
-        let dialled = self.client.get_multiplexed_async_connection_with_config(&config).await;
-        let mut connection = dialled.map_err(|error| self.error(&error))?;
+        let mut connection = self.place.connect(&config).await.map_err(|not_found| match not_found {
+            NotFound::Asked(error) => self.error(&error),
+            NotFound::NotNamed => self.unreachable("most sentinels name no server that is up"),
+        })?;
         let info: String =
             cmd("INFO").query_async(&mut connection).await.map_err(|error| self.error(&error))?;
         let info = Info(&info);
-        info.check().map_err(|why| StoreError::Unfit { store: Arc::clone(&self.name), why })?;
+        info.check(self.place.is_watched())
+            .map_err(|why| StoreError::Unfit { store: Arc::clone(&self.name), why })?;
         let run = info.run().ok_or_else(|| self.unreachable("it does not name its run"))?;
         let scripts = [Script::ACQUIRE, Script::SETTLE, Script::LEND, Script::READ];
         let mut shas = scripts.map(|_| Arc::from(""));
@@ -374,57 +358,8 @@ impl fmt::Debug for Store {
     }
 }
 
-/// Fails if the text holds no certificate authority, or the address has no use for one.
-fn check_authorities(pem: &[u8], address: &str) -> Result<(), StoreError> {
-    let unusable = |why| StoreError::Certificates { why };
-    if !address.starts_with("rediss://") {
-        return Err(unusable("the address does not begin with rediss://"));
-    }
-    let mut roots = RootCertStore::empty();
-    for root in CertificateDer::pem_slice_iter(pem) {
-        let root = root.map_err(|_| unusable("the text is not PEM"))?;
-        roots.add(root).map_err(|_| unusable("the text holds something that is not a certificate"))?;
-    }
-    if roots.is_empty() { Err(unusable("the text holds no certificate")) } else { Ok(()) }
-}
-
 fn evaluation(text: &str, keys: &[String], arguments: &[&[u8]]) -> Cmd {
     let mut evaluate = cmd("EVAL");
     evaluate.arg(text).arg(keys.len()).arg(keys).arg(arguments);
     evaluate
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn certificate_authorities_that_are_none_are_refused_before_the_store_is_asked() {
-        let refused = |address, pem: &str| {
-            let store = Store::new(address, Some(pem.into()), BootClock::system());
-            store.map(drop).unwrap_err().to_string()
-        };
-        let own = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-        assert!(refused("redis://localhost", own).contains("does not begin with rediss://"));
-        assert!(refused("rediss://localhost", "no pem").contains("holds no certificate"));
-        assert!(refused("rediss://localhost", own).contains("not a certificate"));
-    }
-
-    #[test]
-    fn only_a_store_on_this_machine_may_see_a_token_unsealed() {
-        let check = |address| Store::new(address, None, BootClock::system()).unwrap().check_is_local();
-        for address in ["redis://127.0.0.1:1", "redis://localhost", "redis://:canary@[::1]:1"] {
-            assert_eq!(check(address), Ok(()), "{address}");
-        }
-        for address in [
-            "redis://store.example",
-            "redis://u:canary@10.0.0.1",
-            "rediss://u:canary@10.0.0.1",
-            "redis://127.0.0.1.example",
-        ] {
-            let refused = check(address).unwrap_err();
-            assert!(matches!(refused, StoreError::Unfit { why: Unfit::NeedsSeal, .. }), "{address}");
-            assert!(!refused.to_string().contains("canary"));
-        }
-    }
 }
