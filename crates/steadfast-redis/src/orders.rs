@@ -11,6 +11,8 @@ mod model;
 pub(crate) mod ownership;
 pub(crate) mod scripts;
 mod seat;
+#[cfg(test)]
+mod simulation;
 pub(crate) mod standby;
 pub(crate) mod watch;
 

@@ -10,14 +10,18 @@
 mod client;
 mod cold;
 mod differential;
+mod failover;
+mod faults;
 mod gateways;
 mod kept;
 mod owner;
 mod owner_differential;
 mod processes;
+mod relay;
 mod server;
 mod tls;
 mod token_store;
+mod world;
 
 // The tests of shared state that `steadfast-auth` has, with the store of this crate.
 #[path = "../../../steadfast-auth/tests/it/shared_store.rs"]

@@ -1,139 +1,24 @@
 //! One owner of an account's orders at a time: real processes, a real store, one sandbox.
 
-use std::{collections::HashMap, env, fs, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
+use std::{collections::HashMap, env, fs, sync::Arc, time::Duration};
 
 use redis::cmd;
-use steadfast::{
-    Access, Client, ErrorKind, InvalidClient, OrderChange, OrderRequest, Paths, ext::IntentId, spec::Form,
-};
+use steadfast::{Access, Client, ErrorKind, InvalidClient, OrderChange};
 use steadfast_dedup::Reason;
 use steadfast_limit::Account;
-use steadfast_redis::{Orders, OrdersError, OrdersScript, ResumeError, Shared};
+use steadfast_redis::{OrdersError, OrdersScript, ResumeError};
 use steadfast_sandbox::{OrderTruth, Sandbox};
 use tokio::{
-    net::TcpListener,
-    process::{Child, Command},
+    process::Command,
     task::JoinSet,
     time::{Instant, sleep, timeout},
 };
 
-use crate::server::Server;
-
-const MS: Duration = Duration::from_millis(1);
-const SECOND: Duration = Duration::from_secs(1);
-const OWNER: &str = "{sf:SB0001}:orders";
-
-/// Gives a child the gateway, its credentials, the store, what to do, and where to say what came of it.
-const CHILD: &str = "STEADFAST_OWNER_CHILD";
-
-/// A sandbox and a store, and what a client needs.
-struct World {
-    sandbox: Sandbox,
-    server: Server,
-    base: String,
-    folder: tempfile::TempDir,
-}
-
-impl World {
-    /// `None` if no store is installed. A person has accepted the new store.
-    async fn start(sandbox: Sandbox) -> Option<Self> {
-        Self::start_at(Server::start().await?, sandbox).await
-    }
-
-    async fn start_at(server: Server, sandbox: Sandbox) -> Option<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let base = format!("http://{}/v2", listener.local_addr().unwrap());
-        let served = sandbox.clone();
-        tokio::spawn(async move { served.serve(listener, std::future::pending()).await });
-        let world = Self { sandbox, server, base, folder: tempfile::tempdir().unwrap() };
-        let shared = world.shared().await;
-        let Err(OrdersError::MayLackEntries { mark, .. }) = shared.orders("first").await else {
-            panic!("a new store is accepted by nobody")
-        };
-        assert!(shared.accept_orders(&mark).await.unwrap());
-        // Nobody has used it yet, so the wait is left out.
-        let mut remove = cmd("HDEL");
-        remove.arg(OWNER).arg("owner");
-        () = remove.query_async(&mut world.server.connection().await).await.unwrap();
-        Some(world)
-    }
-
-    async fn shared(&self) -> Shared {
-        let shared = Shared::connect(&self.server.url(), &account()).await.unwrap();
-        shared.has_new_token();
-        shared
-    }
-
-    async fn orders(&self, process: &str) -> Orders {
-        self.shared().await.orders(process).await.unwrap()
-    }
-
-    /// A client of the process that has these orders.
-    async fn client(&self, orders: Orders) -> Client {
-        let own = self.sandbox.credentials();
-        client(&self.base, &own.api_key, &own.access_token, self.shared().await, orders)
-    }
-
-    fn child(&self, does: &str) -> Child {
-        let own = self.sandbox.credentials();
-        let said = self.said().display().to_string();
-        let url = self.server.url();
-        let facts = [self.base.as_str(), &own.api_key, &own.access_token, &url, does, &said].join("\n");
-        let mut command = Command::new(env::current_exe().unwrap());
-        command.args(["--exact", "owner::child"]).env(CHILD, facts).kill_on_drop(true);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().unwrap()
-    }
-
-    fn said(&self) -> PathBuf {
-        self.folder.path().join("said")
-    }
-
-    /// Returns how many orders the gateway has of each quantity.
-    fn book(&self) -> HashMap<String, usize> {
-        let mut book = HashMap::new();
-        for order in self.sandbox.state().orders {
-            *book.entry(order.qty).or_default() += 1;
-        }
-        book
-    }
-
-    /// Waits until the gateway has so many orders.
-    async fn has(&self, orders: usize) {
-        timeout(20 * SECOND, async {
-            while self.sandbox.state().orders.len() < orders {
-                sleep(10 * MS).await;
-            }
-        })
-        .await
-        .unwrap();
-    }
-}
-
-fn account() -> Account {
-    Account::new("SB0001")
-}
-
-fn client(base: &str, key: &str, token: &str, shared: Shared, orders: Orders) -> Client {
-    let builder = Client::builder(base.parse().unwrap(), Access::token(key, token).unwrap());
-    let builder = builder.paths(Paths::published_client());
-    builder.account(account()).shared(shared).shared_orders(orders).build().unwrap()
-}
-
-/// The order of that name. Each has a quantity of its own.
-fn order(name: usize) -> OrderRequest {
-    const REST: &str =
-        "symId=EQT_INFY_EQ_NSE&side=buy&type=limit&limitPrice=1500.05&product=intraday&validity=day";
-    let form = Form::parse(format!("{REST}&qty={}", name + 1).as_bytes()).unwrap();
-    OrderRequest::from_fields(form.iter()).unwrap()
-}
-
-fn name(name: usize) -> IntentId {
-    IntentId::new(format!("order {name}"))
-}
-
-fn sandbox(script: &str) -> Sandbox {
-    Sandbox::builder().published_client().script(script).unwrap().build().unwrap()
-}
+use crate::{
+    faults::place_and_say,
+    server::Server,
+    world::{CHILD, MS, OWNER, SECOND, World, account, client, connect, name, order, sandbox},
+};
 
 /// The owner that is killed or stopped.
 #[tokio::test]
@@ -141,11 +26,14 @@ async fn child() {
     let Ok(facts) = env::var(CHILD) else { return };
     let facts: Vec<&str> = facts.split('\n').collect();
     let [base, key, token, store, does, said] = facts[..] else { panic!("six facts") };
-    let shared = Shared::connect(store, &account()).await.unwrap();
+    let shared = connect(store).await;
     shared.has_new_token();
-    let orders = shared.orders("the first").await.unwrap();
+    let orders = shared.wait_for_orders("the first").await.unwrap();
     assert!(orders.is_owner());
     let client = client(base, key, token, shared, orders);
+    if does == "say" {
+        return place_and_say(&client, said).await;
+    }
     if does == "burst" {
         let mut calls = JoinSet::new();
         for it in 0..BURST {

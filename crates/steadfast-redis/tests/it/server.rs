@@ -8,10 +8,12 @@ use std::{
 use redis::aio::MultiplexedConnection;
 use tempfile::TempDir;
 
+/// The program of the server where it is another one than `redis-server`, as `valkey-server`.
+const PROGRAM: &str = "STEADFAST_REDIS_SERVER";
 /// Set where a test that cannot be run must fail.
 const MUST_RUN: &str = "STEADFAST_MUST_RUN";
 
-/// A real `redis-server` of its own: on a free port of the loopback, with its files in a folder that goes with it.
+/// A real server of its own: on a free port of the loopback, with its files in a folder that goes with it.
 /// Dropping it ends the server.
 pub(crate) struct Server {
     process: Child,
@@ -55,8 +57,13 @@ impl Server {
 
     /// Ends it at once and starts another one in its place, which remembers nothing.
     pub(crate) async fn restart(&mut self) {
+        self.restart_with(&[]).await;
+    }
+
+    /// The same with these settings, and with what is in its folder.
+    pub(crate) async fn restart_with(&mut self, settings: &[&str]) {
         self.end();
-        self.process = spawn(&self.folder, self.port, &[]).unwrap();
+        self.process = spawn(&self.folder, self.port, settings).unwrap();
         assert!(is_up(&mut self.process, self.port).await, "another program took the port");
     }
 
@@ -86,8 +93,13 @@ impl Drop for Server {
     }
 }
 
+/// Returns the program of the server.
+pub(crate) fn program() -> Command {
+    Command::new(env::var_os(PROGRAM).unwrap_or_else(|| "redis-server".into()))
+}
+
 fn spawn(folder: &TempDir, port: u16, settings: &[&str]) -> io::Result<Child> {
-    Command::new("redis-server")
+    program()
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
         .args(settings)
         .current_dir(folder.path())
