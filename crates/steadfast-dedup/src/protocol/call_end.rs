@@ -10,7 +10,7 @@ impl OrderProtocol {
     pub(crate) fn conclude(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get(&number) else { return };
         match *intent.phase() {
-            Phase::Idle if intent.was_refused() => self.end_rejected(number, out),
+            Phase::Idle if intent.is_rejected() => self.end_rejected(number, out),
             Phase::Idle => self.forget(number, out),
             Phase::Granted => self.finish_unresolved(number, Reason::NotObserved, out),
             Phase::Refused(check) if check.by_token && self.awaits_last_check(intent) => {
@@ -26,7 +26,7 @@ impl OrderProtocol {
         let Some(intent) = self.intents.get_mut(&number) else { return };
         intent.abandon();
         match *intent.phase() {
-            Phase::Idle if intent.was_refused() => self.end_rejected(number, out),
+            Phase::Idle if intent.is_rejected() => self.end_rejected(number, out),
             Phase::Idle => self.forget(number, out),
             Phase::Granted => self.finish_unresolved(number, Reason::NotObserved, out),
             Phase::Refused(_) | Phase::Cleared => self.end_refused(number, out),

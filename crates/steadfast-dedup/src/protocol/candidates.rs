@@ -159,11 +159,11 @@ impl OrderProtocol {
     }
 
     // A record that matches two different orders of ours identifies neither; an answer may still do so. A refused
-    // order counts, because it may have been placed all the same.
+    // order counts, because it may have been placed all the same, and a rejected one from its answer on.
     fn fits_two_of_ours(&self, intent: &Intent, fresh: &Fresh) -> bool {
         self.rules.told_apart
             && self.keys.get(intent.key()).is_some_and(KeyIntents::is_mixed)
-            && self.standing_of(intent.key()).chain(self.refused_of(intent.key())).any(|(_, other)| {
+            && self.standing_of(intent.key()).chain(self.not_placed_of(intent.key())).any(|(_, other)| {
                 other.could_own(fresh.first_seen)
                     && other.order() != intent.order()
                     && matcher::strict(&fresh.record, other.order())

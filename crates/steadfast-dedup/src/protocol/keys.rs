@@ -32,7 +32,7 @@ pub(crate) struct KeyIntents {
     finished: Finished,
     /// The finished ones with a send that was never answered.
     dead: BTreeSet<IntentNo>,
-    /// The finished ones whose caller was told of a refusal or a rejection.
+    /// Those whose caller was told of a refusal or a rejection, or is about to be told of a rejection.
     refused: BTreeSet<IntentNo>,
     /// How many attempts in doubt are not settled.
     unsettled: usize,
@@ -150,6 +150,12 @@ impl Keys {
         if let Some(its) = self.all.get_mut(key) {
             its.live.retain(|&other| other != number);
         }
+    }
+
+    /// Takes an intent that was rejected from the live ones to the refused ones, before its call ends.
+    pub(crate) fn reject(&mut self, key: &Key, number: IntentNo) {
+        self.retire(key, number);
+        self.entry(key).refused.insert(number);
     }
 
     /// Puts an intent among the decided ones.

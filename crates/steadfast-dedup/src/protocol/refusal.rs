@@ -115,10 +115,16 @@ impl OrderProtocol {
     ///
     /// Only those of today, and those so shortly before midnight that they may be listed today.
     pub(crate) fn refused_of(&self, key: &Key) -> impl Iterator<Item = (IntentNo, &Intent)> {
+        self.not_placed_of(key).filter(|(_, it)| it.was_told_not_placed())
+    }
+
+    /// Returns these, and the ones whose calls are about to end with a rejection.
+    pub(crate) fn not_placed_of(&self, key: &Key) -> impl Iterator<Item = (IntentNo, &Intent)> {
         let refused = self.keys.get(key).into_iter().flat_map(KeyIntents::refused);
         let intents = refused.filter_map(|number| Some((*number, self.intents.get(number)?)));
         intents.filter(|(number, it)| {
-            it.was_told_not_placed() && (it.day() == self.time.day() || self.watches.is_watched(*number))
+            (it.was_told_not_placed() || it.is_rejected())
+                && (it.day() == self.time.day() || self.watches.is_watched(*number))
         })
     }
 

@@ -143,7 +143,7 @@ impl OrderProtocol {
     /// Takes in that a list of an earlier run confirmed the intent's refusals, or its rejection.
     pub(crate) fn take_confirmed(&mut self, number: IntentNo) {
         let Some(intent) = self.intents.get_mut(&number) else { return };
-        if *intent.phase() == Phase::Idle && intent.was_refused() {
+        if intent.is_rejected() {
             self.rejected.note_confirmed(number);
         } else if matches!(intent.phase(), Phase::Refused(_)) {
             // For a resend, the grant stands.

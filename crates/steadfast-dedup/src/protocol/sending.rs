@@ -181,8 +181,13 @@ impl OrderProtocol {
                 intent.clear();
                 self.intents.refuse(attempt.intent);
             }
+            // A list may show its order all the same, already before the call ends.
+            (None, Voided::Rejected) => {
+                intent.rest();
+                self.keys.reject(&key, attempt.intent);
+            }
             // Nothing of it stands: as if it had never been sent.
-            (None, _) => {
+            (None, Voided::Unexecuted) => {
                 intent.rest();
                 self.keys.retire(&key, attempt.intent);
             }

@@ -138,4 +138,9 @@ impl Intent {
     pub(crate) fn was_told_not_placed(&self) -> bool {
         matches!(self.finding(), Some(Finding::Refused | Finding::Rejected))
     }
+
+    /// True if its last send was rejected, and its call has not ended yet.
+    pub(crate) fn is_rejected(&self) -> bool {
+        self.phase == Phase::Idle && self.was_refused()
+    }
 }

@@ -431,6 +431,21 @@ fn orders_that_no_answer_will_tell_apart_any_more_are_not_waited_for() {
     assert!((0..2).all(|intent| is_unresolved(&books.verdict(intent), Reason::NearMatch)));
 }
 
+/// Regression: an order counted as rejected only once its call had ended, and what was known was judged before.
+#[test]
+fn a_record_that_may_be_a_rejected_orders_is_not_anothers_from_the_rejection_on() {
+    let mut books = Books::new();
+    books.send(0, order("5"));
+    books.lose(0, 0);
+    books.send(1, order("6"));
+    // It shows no price, and the answer to the second may say whose it is.
+    books.look(&[("o1", "")]);
+    assert_eq!(books.verdict(0), Verdict::Pending);
+    books.answer(1, 0, Outcome::Rejected, Answer::Status(403));
+    books.step(Event::Concluded(IntentNo(1)));
+    assert!(is_unresolved(&books.verdict(0), Reason::NearMatch), "{:?}", books.verdict(0));
+}
+
 #[test]
 fn an_order_that_is_found_after_it_was_given_up_is_its_intents() {
     let mut books = Books::new();
