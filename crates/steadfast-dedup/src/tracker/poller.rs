@@ -125,7 +125,11 @@ impl<S> Poller<S> {
         loop {
             match self.account.plan() {
                 Plan::Read(purpose) => self.read(purpose).await,
-                Plan::Tick => self.account.tick(),
+                Plan::Tick => {
+                    self.account.tick();
+                    // More may be due at once, and others wait.
+                    tokio::task::yield_now().await;
+                }
                 Plan::SleepUntil(at) => self.account.sleep_until(at).await,
                 Plan::End => break,
             }
