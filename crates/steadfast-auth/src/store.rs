@@ -60,7 +60,8 @@ pub trait TokenStore: Sized + Send + Sync + 'static {
 
     /// Allows logins again after wrong ones, once their cause has been corrected.
     ///
-    /// An unreadable record is replaced by an empty one; its token is lost.
+    /// An unreadable record is replaced by an empty one; its token is lost. One without a token may be another user's from then
+    /// on.
     ///
     /// Applies to the user with every API key, as far as the record knows the user. If no login has happened yet, use
     /// [`reset_of`](TokenStore::reset_of).
@@ -81,7 +82,7 @@ pub trait TokenStore: Sized + Send + Sync + 'static {
         reset(self, identity.user_label())
     }
 
-    /// Forgets the token. The known failures stay.
+    /// Forgets the token. The known failures stay. The store may be another user's from then on.
     ///
     /// # Errors
     ///

@@ -103,7 +103,8 @@ impl Account {
             };
             let password = find_or_ask("PASSWORD", "password").await?;
             // A damaged store blocks every login. Report it before anything waits for a token.
-            self.store()?.summary_of(&self.identity()).await.map_err(store_failed)?;
+            let identity = self.identity_of(client_id.expose_secret());
+            self.store_of(&identity)?.summary_of(&identity).await.map_err(store_failed)?;
             return Ok(Credentials::Totp { client_id, password, totp_secret });
         }
         self.expires().await?;
@@ -163,7 +164,11 @@ impl Account {
 
     /// Returns the account and credentials that the tokens belong to.
     pub(crate) fn identity(&self) -> Identity {
-        Identity::new(&self.base.to_string(), &self.api_key, self.user())
+        self.identity_of(self.user())
+    }
+
+    fn identity_of(&self, user: &str) -> Identity {
+        Identity::new(&self.base.to_string(), &self.api_key, user)
     }
 
     /// Returns the user, if known.
@@ -173,15 +178,19 @@ impl Account {
 
     /// Returns the file of the account's token.
     pub(crate) fn path(&self) -> Result<PathBuf, Failed> {
+        self.path_of(&self.identity())
+    }
+
+    fn path_of(&self, identity: &Identity) -> Result<PathBuf, Failed> {
         if let Some(path) = &self.store {
             return Ok(path.clone());
         }
         let directory = state_folder()?
             .ok_or_else(|| Failed::usage("neither --store nor HOME says where tokens are kept"))?;
         let file = |label: String| directory.join(format!("auth-{label}.json"));
-        let path = file(self.identity().label());
+        let path = file(identity.label());
         // A store that version 0.1 named after this spelling is renamed, unless the one for all spellings exists.
-        if let Some(older) = self.identity().older_label().map(file)
+        if let Some(older) = identity.older_label().map(file)
             && older.exists()
             && !path.exists()
             && let Err(error) = fs::rename(&older, &path)
@@ -202,7 +211,11 @@ impl Account {
 
     /// Opens the account's store.
     pub(crate) fn store(&self) -> Result<FileStore, Failed> {
-        FileStore::open(self.path()?).map_err(store_failed)
+        self.store_of(&self.identity())
+    }
+
+    fn store_of(&self, identity: &Identity) -> Result<FileStore, Failed> {
+        FileStore::open(self.path_of(identity)?).map_err(store_failed)
     }
 }
 
@@ -236,8 +249,13 @@ impl Credentials {
             let name = error.value().to_uppercase();
             Failed::usage(format_args!("STEADFAST_{name}: {error}"))
         })?;
-        // Logins of all verbs share it.
-        Ok(if matches!(self, Self::Totp { .. }) { access.store(account.store()?) } else { access })
+        Ok(match self {
+            // Logins of all verbs share it.
+            Self::Totp { client_id, .. } => {
+                access.store(account.store_of(&account.identity_of(client_id.expose_secret()))?)
+            }
+            _ => access,
+        })
     }
 }
 
@@ -275,8 +293,8 @@ pub(crate) fn store_failed(error: StoreError) -> Failed {
             Failed::error(format_args!("{error}; name the file itself by --store"))
         }
         StoreError::OtherAccount { .. } => Failed::error(format_args!(
-            "{error}; check STEADFAST_BASE_URL, STEADFAST_API_KEY and STEADFAST_CLIENT_ID, or name another file by \
-             --store"
+            "{error}: check STEADFAST_BASE_URL, STEADFAST_API_KEY and the client id; if they are right and its token is not needed \
+             any more, `steadfast auth logout` gives the store to whoever logs in next; or name another file by --store"
         )),
         StoreError::UnknownVersion { .. } => {
             Failed::error(format_args!("{error}; use the newer program, or name another file by --store"))

@@ -21,6 +21,10 @@ use crate::secret::ApiKey;
 #[derive(Clone)]
 pub struct Identity {
     own: Names,
+    /// The account without its user, as a store has it that does not name the user.
+    unnamed: SecretSlice<u8>,
+    /// True if the token is kept in such a store.
+    is_unnamed: bool,
     /// Service and user, whatever the API key; `None` if the login does not know the user.
     user: Option<String>,
     /// The names as given, which version 0.1 used; `None` if they are not spelled differently.
@@ -59,10 +63,17 @@ impl Identity {
         let given = [base, api_key.expose(), user];
         let (base, user) = (spelling::of_base(base), spelling::of_user(user));
         let own = [&*base, api_key.expose().trim(), &*user];
+        let unnamed = Names::new([own[0], own[1], ""]).account;
         let folded = spelling::without_blanks(&user);
         let label =
             (!folded.is_empty()).then(|| Names::new(["user", &spelling::of_service(&base), &folded]).label());
-        Self { own: Names::new(own), as_given: (own != given).then(|| Names::new(given)), user: label }
+        let as_given = (own != given).then(|| Names::new(given));
+        Self { own: Names::new(own), unnamed, is_unnamed: false, user: label, as_given }
+    }
+
+    /// The same, with its token in a store that does not name the user.
+    pub(crate) fn unnamed(self) -> Self {
+        Self { is_unnamed: true, ..self }
     }
 
     /// Adds a part for which the service may refuse the login: a password, a secret, the form's field names. A changed
@@ -70,15 +81,11 @@ impl Identity {
     #[must_use]
     pub fn with(self, part: impl AsRef<[u8]>) -> Self {
         let part = part.as_ref();
-        Self {
-            own: self.own.with(part),
-            as_given: self.as_given.map(|names| names.with(part)),
-            user: self.user,
-        }
+        Self { own: self.own.with(part), as_given: self.as_given.map(|names| names.with(part)), ..self }
     }
 
     pub(crate) fn account(&self) -> Fingerprint {
-        Fingerprint::of(&self.own.account)
+        Fingerprint::of(if self.is_unnamed { &self.unnamed } else { &self.own.account })
     }
 
     pub(crate) fn credentials(&self) -> Fingerprint {
@@ -89,13 +96,21 @@ impl Identity {
         self.names().any(|names| account.matches(&names.account))
     }
 
+    /// True for the account of a store that does not name its user, who may be this one.
+    pub(crate) fn may_be_of(&self, account: &Fingerprint) -> bool {
+        account.matches(&self.unnamed)
+    }
+
     pub(crate) fn has(&self, credentials: &Fingerprint) -> bool {
         self.names().any(|names| credentials.matches(&names.credentials))
     }
 
     /// Replaces the mark that an older version wrote for one spelling by the one for all spellings.
     pub(crate) fn bind_account(&self, account: &mut Option<Fingerprint>) {
-        if account.as_ref().is_none_or(|account| !account.matches(&self.own.account)) {
+        let is_bound = |account: &Fingerprint| {
+            self.may_be_of(account) || !self.is_unnamed && account.matches(&self.own.account)
+        };
+        if account.as_ref().is_none_or(|account| !is_bound(account)) {
             *account = Some(self.account());
         }
     }

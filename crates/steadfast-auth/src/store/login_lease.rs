@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use steadfast_call::WallClock;
 
-use super::{AnyLease, AnyStore, Damaged, Identity, Record, Spent, StoreError};
+use super::{AnyLease, AnyStore, Damaged, Identity, Record, Spent, StoreError, identity::Fingerprint};
 use crate::skew::unix_ms;
 
 /// A login takes half a minute, or five with a person. A lease that is not free after this time is considered lost.
@@ -40,10 +40,20 @@ impl AccountStore {
     /// Returns the current record of the API key.
     async fn read_own(&self, damaged: Damaged) -> Result<Record, StoreError> {
         let record = damaged.record(self.store.load().await)?;
-        if record.account.as_ref().is_some_and(|account| !self.identity.is_of(account)) {
+        if record.account.as_ref().is_some_and(|account| !self.is_own(account, &record)) {
             return Err(StoreError::OtherAccount { place: self.store.name() });
         }
         Ok(record)
+    }
+
+    /// True if the record of this account is this login's, too.
+    ///
+    /// A store that does not name its user is that of whoever logs in, so a mistyped user bars nobody. But a token that is
+    /// there is one user's alone: nobody else may take it for his own, or replace it.
+    fn is_own(&self, account: &Fingerprint, record: &Record) -> bool {
+        let user = self.identity.user_label();
+        let is_users = || user.is_none() || !record.holds_token() || record.user.as_deref() == user;
+        self.identity.is_of(account) || self.identity.may_be_of(account) && is_users()
     }
 
     /// Returns what is spent of the budgets of these credentials and of the account.

@@ -170,10 +170,19 @@ impl Record {
         is_news
     }
 
+    /// Forgets all failures. Without a token the record is nobody's any more.
     pub(crate) fn forgive(&mut self) {
         self.failures = Failures::default();
         self.know();
         self.suspected = None;
+        if !self.holds_token() {
+            self.account = None;
+        }
+    }
+
+    /// True unless there is no token, or it was forgotten.
+    pub(crate) fn holds_token(&self) -> bool {
+        self.token.as_ref().is_some_and(|token| !token.secret.expose_secret().is_empty())
     }
 
     /// Clears the logins with an unknown end, and those that were answered with 429.
@@ -183,7 +192,9 @@ impl Record {
         self.unknown_why = None;
     }
 
+    /// Forgets the token. The record is nobody's any more, but keeps its failures.
     pub(super) fn forget_token(&mut self) {
+        self.account = None;
         // The serial is kept: a process that holds the token must not take an older one for newer.
         if let Some(token) = &mut self.token {
             token.secret = SecretString::default();

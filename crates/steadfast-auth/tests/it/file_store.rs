@@ -7,8 +7,8 @@ use std::{
 };
 
 use steadfast_auth::{
-    AuthErrorKind, Credentials, FileStore, Identity, IndividualLogin, StoreError, TokenSource, TokenStore,
-    TotpSecret,
+    AuthErrorKind, Credentials, FileStore, Identity, IndividualLogin, StoreError, Stored, TokenSource,
+    TokenStore, TotpSecret,
 };
 use tempfile::{TempDir, tempdir};
 
@@ -217,6 +217,53 @@ async fn a_record_of_another_version_or_account_is_refused_and_left_as_it_is() {
     assert!(matches!(store.load().await, Err(StoreError::UnknownVersion { version: 7, .. })));
     assert!(store.reset().await.is_err());
     assert_eq!(fs::read_to_string(store.path()).unwrap(), newer);
+}
+
+/// Regression: the first user who was typed had the store for good, also if he was mistyped and no login of his succeeded.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_names_no_user_is_its_tokens_user_and_else_whoever_logs_in() {
+    let directory = tempdir().unwrap();
+    let store = FileStore::open(directory.path().join("state/auth.json")).unwrap();
+    let clock = Clock::new();
+    let source = |user: &str, password: &str, logins: &Script| {
+        let (credentials, secret) = (Credentials::new(user, password), TotpSecret::new(TOTP_SECRET).unwrap());
+        let login = IndividualLogin::totp(logins.clone(), &base(), api_key(), credentials, secret).unwrap();
+        TokenSource::builder(api_key(), login).clock(clock.wall()).unnamed_store(store.clone()).build()
+    };
+    let failures = async || store.summary().await.unwrap().unwrap().failures;
+    let refused = Script::new(&clock, [Answer::Status(401), Answer::Status(401)]);
+    assert_eq!(source("U9", "hunter2", &refused).login().await.unwrap_err().kind(), AuthErrorKind::Latched);
+    assert_eq!((refused.count(), failures().await), (2, 2));
+    let granted = Script::new(&clock, [Answer::Token("one")]);
+    source("U1", "hunter2", &granted).login().await.unwrap();
+    assert_eq!(failures().await, 0);
+    // Verbs that do not know the user find his token.
+    let nobody = Stored::new(Identity::new(&base().to_string(), &api_key(), ""));
+    let nobody = TokenSource::builder(api_key(), nobody).clock(clock.wall()).store(store.clone()).build();
+    assert!(nobody.restore().await.unwrap());
+    // Nobody else may take the token for his own, or replace it.
+    let other = Script::new(&clock, [Answer::Token("two"), Answer::Status(401), Answer::Status(401)]);
+    for user in ["U9", "U2"] {
+        let error = source(user, "hunter2", &other).login().await.unwrap_err();
+        assert!(chain(&error).contains("belongs to another base address"), "{user}: {}", chain(&error));
+    }
+    assert_eq!(other.count(), 0);
+    store.forget_token().await.unwrap();
+    source("U2", "hunter2", &other).login().await.unwrap();
+    // The wrong logins of each user count on, whoever used the store meanwhile: three in all.
+    store.forget_token().await.unwrap();
+    source("U9", "hunter3", &other).login().await.unwrap_err();
+    assert_eq!((other.count(), failures().await), (2, 3));
+    source("U1", "hunter2", &other).login().await.unwrap_err();
+    assert_eq!(other.count(), 2, "whose they are is not known for certain");
+    store.reset().await.unwrap();
+    other.answer_with([Answer::Token("three"), Answer::Token("four")]);
+    source("U1", "hunter2", &other).login().await.unwrap();
+    // A login that does not know its user, as in a browser.
+    store.forget_token().await.unwrap();
+    source("", "hunter2", &other).login().await.unwrap();
+    assert_eq!(other.count(), 4);
+    source("U1", "hunter2", &other).login().await.unwrap_err();
 }
 
 /// The OTP zone counts by address, and all accounts of a machine share it (§8).

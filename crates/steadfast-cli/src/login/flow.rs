@@ -96,7 +96,8 @@ pub(super) async fn source(
         }
     };
     let builder = if is_silent { builder } else { builder.on_login_wait(wait::note) };
-    Ok(builder.store(store).build())
+    // A user who was asked for his name is not asked by the verbs that use the token.
+    Ok(if client_id.is_some() { builder.store(store) } else { builder.unnamed_store(store) }.build())
 }
 
 async fn credentials(client_id: &Option<secrecy::SecretString>) -> Result<Credentials, Failed> {

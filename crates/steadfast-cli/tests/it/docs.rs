@@ -34,6 +34,8 @@ Data goes to standard output, everything else to standard error. `--json` prints
 `STEADFAST_BASE_URL`, or `--base-url`, is the service's address, which ends in `/v2`. Each of the following may be given by
 itself, as `NAME_FILE`, a file that holds the value, or as `NAME_COMMAND`, a command that prints it; also in systemd's credentials
 or in [a config file](sidecar.md#a-config-file). At a terminal, what is missing is asked for. No option takes a secret.
+A client id that `steadfast login` has asked for need not be given to the other verbs. Another user's login is refused there until
+`steadfast auth logout`.
 
 | variable | needed for |
 |---|---|

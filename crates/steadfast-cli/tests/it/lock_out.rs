@@ -366,3 +366,25 @@ async fn t14_eight_processes_that_start_cold_make_one_login() {
     let (succeeded, failed) = eight_cold_starts(false).await;
     assert!(succeeded + failed > 1, "the test sees what it is made for");
 }
+
+/// Regression: a mistyped STEADFAST_CLIENT_ID had the file of STEADFAST_STORE for good, although no login of its succeeded.
+#[tokio::test]
+async fn t21_a_store_without_a_token_is_given_free_by_hand() {
+    for (verb, left) in [("logout", 1), ("reset", 2)] {
+        let user = User::new().await;
+        let log_in = async |client_id: &str| {
+            let mut command = user.command(&["login", "--flow", "otp"]);
+            command.env("STEADFAST_CLIENT_ID", client_id).env("STEADFAST_OTP_COMMAND", "echo 123456");
+            command.output().await.unwrap()
+        };
+        let right = user.sandbox.fact("client_id");
+        assert_eq!((code(&log_in("SB0009").await), user.logins().await), (4, (0, 2)));
+        let barred = log_in(right).await;
+        assert_eq!((code(&barred), user.logins().await), (1, (0, 2)));
+        let way_out = "`steadfast auth logout` gives the store to whoever logs in next";
+        assert!(stderr(&barred).contains(way_out), "{}", stderr(&barred));
+        assert_eq!(code(&user.command(&["auth", verb]).output().await.unwrap()), 0);
+        // The wrong logins count on without a reset.
+        assert_eq!((code(&log_in(right).await), user.logins().await), (4, (0, 2 + left)), "{verb}");
+    }
+}

@@ -190,3 +190,62 @@ async fn at_a_terminal_a_ruling_asks_and_no_is_the_default() {
         read_until(&mut screen, &format!("ended with {code}")).await;
     }
 }
+
+/// Regression: whoever was typed at the first login had the store for good. After a mistyped user every login was refused,
+/// `auth reset` and `auth logout` did not help, and after the right one no other verb found the token.
+#[tokio::test]
+async fn t21_a_mistyped_client_id_bars_nobody_and_counts() {
+    let user = User::new().await;
+    let fact = |name| user.sandbox.fact(name);
+    let in_environment = |command: &mut Command| {
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
+        command.env("XDG_STATE_HOME", user.file("state")).env("STEADFAST_BASE_URL", fact("base_url"));
+        command.env("STEADFAST_API_KEY", fact("api_key"));
+    };
+    let log_in = async |client_id: &str, password: &str| {
+        let admin = fact("admin_url").strip_prefix("http://").unwrap();
+        let asked = format!(r#"{{"client_id":"{}"}}"#, fact("client_id"));
+        let sent = crate::login::post(admin, "/otp", "application/json", &asked).await;
+        let sent: serde_json::Value = serde_json::from_str(sent.rsplit("\r\n\r\n").next().unwrap()).unwrap();
+        let shell = format!("{} login --flow otp; echo ended with $?", env!("CARGO_BIN_EXE_steadfast"));
+        let mut command = Command::new("script");
+        command.args(["-qec", &shell, "/dev/null"]);
+        in_environment(&mut command);
+        command.env("STEADFAST_PASSWORD", password);
+        command.env("STEADFAST_OTP_COMMAND", format!("echo {}", sent["code"].as_str().unwrap()));
+        let mut process =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+        let (mut keys, mut screen) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
+        read_until(&mut screen, "client id: ").await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        keys.write_all(format!("{client_id}\n").as_bytes()).await.unwrap();
+        let mut seen = String::new();
+        timeout(SOON, screen.read_to_string(&mut seen)).await.unwrap().unwrap();
+        let (seen, code) = seen.rsplit_once("ended with ").unwrap();
+        (code.trim().parse::<i32>().unwrap(), seen.to_owned())
+    };
+    let run = async |args: &[&str]| {
+        let mut command = crate::command::steadfast(args);
+        in_environment(&mut command);
+        let output = command.output().await.unwrap();
+        (output.status.code().unwrap(), crate::files::said(&output))
+    };
+    let (code, seen) = log_in("SB0009", fact("password")).await;
+    assert_eq!((code, user.logins().await), (4, (0, 2)), "{seen}");
+    let (code, seen) = log_in(fact("client_id"), fact("password")).await;
+    assert_eq!((code, user.logins().await), (0, (1, 2)), "{seen}");
+    let (code, (stdout, stderr)) = run(&["doctor"]).await;
+    assert!(code == 0 && stdout.contains("fine      token     is accepted"), "{stdout}{stderr}");
+    assert_eq!(run(&["auth", "token"]).await.0, 0);
+    // The token is its user's alone until he gives it up.
+    let (code, seen) = log_in("SB0009", fact("password")).await;
+    assert!(code == 1 && seen.contains("`steadfast auth logout` gives the store to whoever"), "{seen}");
+    assert_eq!(run(&["auth", "logout"]).await.0, 0);
+    let (code, seen) = log_in("SB0009", "other-password").await;
+    assert_eq!((code, user.logins().await), (4, (1, 3)), "three without a success of his: {seen}");
+    let (code, seen) = log_in(fact("client_id"), fact("password")).await;
+    assert_eq!((code, user.logins().await), (4, (1, 3)), "{seen}");
+    assert_eq!(run(&["auth", "reset"]).await.0, 0);
+    let (code, seen) = log_in(fact("client_id"), fact("password")).await;
+    assert_eq!((code, user.logins().await), (0, (2, 3)), "{seen}");
+}

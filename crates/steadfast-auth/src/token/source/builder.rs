@@ -58,7 +58,15 @@ impl TokenSourceBuilder {
     /// Keeps the token and the failure budget in `store`, which other processes and sources may share. Without it they
     /// end with the source. A given token ([`Static`](crate::Static)) is never stored.
     pub fn store(self, store: impl TokenStore) -> Self {
-        Self { settings: Settings { store: Some(Arc::new(store)), ..self.settings } }
+        Self { settings: Settings { store: Some(Arc::new(store)), is_unnamed: false, ..self.settings } }
+    }
+
+    /// As [`store`](Self::store), for a store that does not name its user: sources without a user find the token there, too.
+    ///
+    /// Whoever logs in may use it as long as it holds no token of another user.
+    pub fn unnamed_store(self, store: impl TokenStore) -> Self {
+        let Self { settings } = self.store(store);
+        Self { settings: Settings { is_unnamed: true, ..settings } }
     }
 
     /// Builds the source. No token is fetched before a request needs it.

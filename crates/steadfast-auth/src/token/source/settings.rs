@@ -20,6 +20,8 @@ pub(super) struct Settings {
     pub(super) on_human_needed: OnHumanNeeded,
     pub(super) on_login_wait: OnLoginWait,
     pub(super) store: Option<Arc<dyn AnyStore>>,
+    /// The store does not name its user.
+    pub(super) is_unnamed: bool,
 }
 
 pub(super) type MayRenew = Box<dyn Fn() -> bool + Send + Sync>;
@@ -38,6 +40,7 @@ impl Settings {
             on_human_needed: Box::new(|_| ()),
             on_login_wait: Arc::new(|_| ()),
             store: None,
+            is_unnamed: false,
         }
     }
 }

@@ -61,8 +61,9 @@ impl Shared {
         // A given token is never stored; its owner keeps it.
         let store = settings.store.filter(|_| mode != Some(LoginMode::Once));
         let identity = settings.login.as_ref().and_then(|login| login.identity());
+        let identity = identity.unwrap_or_else(|| Identity::new("", &settings.api_key, ""));
         let account = AccountStore {
-            identity: Arc::new(identity.unwrap_or_else(|| Identity::new("", &settings.api_key, ""))),
+            identity: Arc::new(if settings.is_unnamed { identity.unnamed() } else { identity }),
             clock: settings.clock.clone(),
             store: store.clone().unwrap_or_else(|| Arc::new(MemoryStore::new())),
         };

@@ -115,6 +115,10 @@ impl Shared {
             if record.serial() > before {
                 return record.token.clone();
             }
+            // It is not the token of the user who tried before.
+            if self.account.identity.user_label().is_none() {
+                record.user = None;
+            }
             record.token = Some(StoredToken {
                 serial: record.serial() + 1,
                 secret: grant.token.clone(),
