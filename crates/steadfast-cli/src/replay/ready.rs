@@ -88,7 +88,11 @@ pub(super) async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
         Target::Sandbox => false,
         Target::Service { named, .. } => target::must_ask(*named, args.yes)?,
     };
-    let service = Service::open(&target, args.store.clone(), journal.clone(), args.resends).await?;
+    let resends = match &target {
+        Target::Sandbox => args.resends,
+        Target::Service { base, .. } => args.resends.to(base).await,
+    };
+    let service = Service::open(&target, args.store.clone(), journal.clone(), resends).await?;
     // From here on the journal is locked for this run.
     let taken_for = journal.as_deref().map(check).transpose()?.flatten();
     let is_rehearsal = service.arena.is_some();

@@ -510,6 +510,11 @@ async fn a_program_trades_through_a_proxy_of_its_own_and_gets_none_of_the_accoun
     let (results, notes) = crate::files::said(&ended);
     assert!(ended.status.success(), "{notes}");
     assert_eq!(results.matches(",placed,").count(), 2, "{results}");
+    // Regression: two layers sent orders in doubt again, and nothing was said.
+    assert!(
+        notes.contains("is a sidecar of steadfast") && notes.contains("as with --never-resend"),
+        "{notes}"
+    );
 
     let script = "test -z \"$STEADFAST_PASSWORD$STEADFAST_TOTP_SECRET\" && test -n \"$STEADFAST_ACCESS_TOKEN\" && exit 7";
     let mut command = steadfast(&["exec", "--sandbox", "--", "sh", "-c", script]);

@@ -281,8 +281,13 @@ async fn c03_a_service_that_has_gone_is_no_refusal() {
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let gateway = OwnGateway::serve(|_| placed("26", "Order placed")).await;
     let base = format!("http://{}/v2", gone.local_addr().unwrap());
-    // The service exists when the run begins, and no longer when the order is sent.
-    tokio::spawn(async move { drop(gone.accept().await) });
+    // The service exists when the run begins, and no longer when the order is sent. Before that one connection asks whether
+    // it is a sidecar, and another one whether it is there.
+    tokio::spawn(async move {
+        for _ in 0..2 {
+            drop(gone.accept().await);
+        }
+    });
     let orders = orders(1);
     let args = ["replay", orders.path(), "--yes", "--base-url", &base];
     let output = gateway.command(&args).output().await.unwrap();
