@@ -1,5 +1,6 @@
 //! `steadfast replay`: places a file of orders, each of them once.
 
+mod agreed;
 mod args;
 mod closing;
 mod known;
@@ -24,7 +25,8 @@ mod words;
 use std::{
     cell::OnceCell,
     collections::BTreeMap,
-    io::{self, IsTerminal},
+    io::{self, IsTerminal, Write},
+    path::PathBuf,
     time::Duration,
 };
 
@@ -37,14 +39,17 @@ pub(crate) use self::{
 };
 use self::{
     closing::{TOKEN_IS_GOOD, last_line, sum_up, tell_events_before, where_kept},
+    out::OutFile,
     output::{Output, finish},
     ready::{Ready, prepare},
+    result::Results,
     run::{Replay, Stop},
+    target::Target,
     truth::Truth,
 };
 use crate::{
     account::keep_refusal,
-    events::{Contradicted, EventCounts, Kept, ToldBefore},
+    events::{Contradicted, EventCounts, Kept, Seen, ToldBefore},
     exit::{Failed, print_note},
     journal::clearing,
     placement::{Hindrance, Tell},
@@ -56,14 +61,17 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
     // Listens from here to the end, so that no signal is missed between two parts of the run.
     let mut signals = Signals::listen();
     stdout::done("nothing was sent");
+    let mut agreed = None;
     let ready = tokio::select! {
         biased;
-        () = signals.next() => return Err(Failed::interrupted("interrupted; nothing was sent")),
-        ready = prepare(&args) => ready.map_err(Failed::before_any_order)?,
+        () = signals.next() => None,
+        ready = prepare(&args, &mut agreed) => Some(ready.map_err(Failed::before_any_order)?),
     };
-    match ready {
-        Some(ready) => place(&args, ready, &mut signals).await,
-        None => Ok(()),
+    match (ready, agreed) {
+        (Some(Some(ready)), _) => place(&args, ready, &mut signals).await,
+        (Some(None), _) => Ok(()),
+        (None, Some(agreed)) => agreed.interrupted(&args),
+        (None, None) => Err(Failed::interrupted("interrupted; nothing was sent")),
     }
 }
 
@@ -105,26 +113,69 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
     replay.place(rows, &again, signals).await;
     replay.bar.finish_and_clear();
     keep_refusal(replay.client.tokens()).await;
+    let ground_truth = service.arena.map(|arena| Truth::of(&arena.sandbox.state(), &replay.sent));
+    let Replay {
+        results, unwritten, stop, ended_by, leftovers, events, events_before, is_token_good, ..
+    } = replay;
+    close(
+        args,
+        Ended {
+            target,
+            results,
+            out,
+            journal,
+            leftovers,
+            events,
+            events_before,
+            unwritten,
+            stop,
+            ended_by,
+            is_token_good,
+            is_rehearsal,
+            ground_truth,
+        },
+    )
+}
+
+/// A run whose rows all have their results.
+struct Ended {
+    target: Target,
+    results: Results<Box<dyn Write>>,
+    out: Option<OutFile>,
+    journal: Option<PathBuf>,
+    leftovers: usize,
+    events: EventCounts,
+    events_before: Vec<Seen>,
+    unwritten: Option<io::Error>,
+    stop: Stop,
+    ended_by: Option<Hindrance>,
+    is_token_good: bool,
+    is_rehearsal: bool,
+    ground_truth: Option<Truth>,
+}
+
+/// Puts the results in their place, sums them up, and returns the exit code that they have.
+fn close(args: &Args, ended: Ended) -> Result<(), Failed> {
+    let Ended { target, results, out, journal, leftovers, events, events_before, .. } = ended;
+    let Ended { unwritten, stop, ended_by, is_token_good, is_rehearsal, ground_truth, .. } = ended;
     let unput = finish(args, out);
-    let is_put = args.out.as_deref().filter(|_| unput.is_none() && replay.unwritten.is_none());
-    let (counts, events) = (replay.results.counts, replay.events);
+    let is_put = args.out.as_deref().filter(|_| unput.is_none() && unwritten.is_none());
+    let counts = results.counts;
     if args.json {
-        let ground_truth = service.arena.map(|arena| Truth::of(&arena.sandbox.state(), &replay.sent));
         let output = Output {
             schema_version: 1,
             target: target.word(),
             counts,
-            in_doubt_without_row: replay.leftovers,
-            unconfirmed_lines: replay.results.unconfirmed().collect(),
-            not_looked_for_lines: replay.results.unlooked().to_vec(),
+            in_doubt_without_row: leftovers,
+            unconfirmed_lines: results.unconfirmed().collect(),
+            not_looked_for_lines: results.unlooked().to_vec(),
             events,
-            events_before: replay.events_before.len(),
-            results: replay.results.ends().collect(),
+            events_before: events_before.len(),
+            results: results.ends().collect(),
             ground_truth,
         };
         print_line(serde_json::to_string(&output).map_err(Failed::error)?);
     }
-    let Replay { results, unwritten, stop, ended_by, leftovers, events_before, is_token_good, .. } = replay;
     let hindrance = results.hindrances.first().copied();
     // A service that refuses a good token is not available.
     let is_stray = is_token_good && ended_by.is_none() && hindrance == Some(Hindrance::Login);

@@ -6,7 +6,7 @@ use std::{
 use steadfast::{
     OrderRequest, Outcome,
     dedup::{
-        RecoveredOrder, Settings, TradingDay, Verdict,
+        RecoveredOrder, Resolution, Settings, TradingDay, Verdict,
         journal::{Entry, FileJournal, Record},
     },
 };
@@ -18,6 +18,7 @@ use super::{
 use crate::{
     exit::{Failed, print_note},
     journal::{read, without_refused},
+    placement::Placement,
 };
 
 /// Prints what a run continues from, before anything is sent.
@@ -144,6 +145,30 @@ impl Ends {
     pub(super) fn read(journal: &Path) -> Option<Self> {
         Some(Self { by_name: ends_in(journal)?, verdicts: open_in(journal)? })
     }
+}
+
+/// Returns what became of a row that an earlier run has sent: of its second order, if there was one. `before` has the names
+/// of the orders that may be placed; without `ends` nothing is known of them.
+pub(super) fn told_of<'a>(
+    line: u64,
+    before: &BTreeSet<String>,
+    ends: impl FnOnce() -> Option<&'a Ends>,
+) -> Option<Placement> {
+    let names = [name::of_second(line), name::of_first(line)];
+    let mut sent = names.into_iter().filter(|name| before.contains(name)).peekable();
+    sent.peek()?;
+    let Some(known) = ends() else { return Some(Placement::unresolved("interrupted", None)) };
+    sent.find_map(|name| match known.by_name.get(&name)? {
+        End::Placed(order_id) => {
+            let resolution = Some(Resolution::Attached { order_id: order_id.clone() });
+            Some(Placement::Placed { order_id: order_id.clone(), msg: String::new(), resolution })
+        }
+        End::Open => Some(match known.verdicts.get(&name) {
+            Some(Verdict::Unresolved(unresolved)) => Placement::in_doubt(unresolved, None),
+            _ => Placement::unresolved("interrupted", None),
+        }),
+        End::NotPlaced | End::Refused => None,
+    })
 }
 
 /// Returns how the named orders of a journal ended. An order that is missing was never sent.

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use steadfast::limit;
 
 use super::{
+    agreed::Agreed,
     args::Args,
     known,
     out::OutFile,
@@ -51,8 +52,9 @@ pub(super) struct Ready {
     pub(super) out: Option<OutFile>,
 }
 
-/// Checks everything that can be wrong before an order leaves. `None` if there is nothing to place.
-pub(super) async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
+/// Checks everything that can be wrong before an order leaves. `None` if there is nothing to place. `agreed` is set once the run
+/// needs no further word of its user.
+pub(super) async fn prepare(args: &Args, agreed: &mut Option<Agreed>) -> Result<Option<Ready>, Failed> {
     let name = args.file.display();
     let file = read(args.file.clone()).await?;
     let open = || Rows::new(file.clone()).map_err(|error| Failed::usage(format_args!("{name}: {error}")));
@@ -88,6 +90,10 @@ pub(super) async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
         Target::Sandbox => false,
         Target::Service { named, .. } => target::must_ask(*named, args.yes)?,
     };
+    let mut run = Some(Agreed { rows: open()?, target: target.clone(), journal: journal.clone() });
+    if !must_ask {
+        *agreed = run.take();
+    }
     let resends = match &target {
         Target::Sandbox => args.resends,
         Target::Service { base, .. } => args.resends.to(base).await,
@@ -120,6 +126,7 @@ pub(super) async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
         let plan = format!("{} (account {account}): {plan}", target.word());
         if must_ask {
             target::ask(&plan).await?;
+            *agreed = run.take();
         } else {
             print_note(plan);
         }
@@ -149,7 +156,7 @@ pub(super) async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
 }
 
 /// Returns the events that earlier runs have stored beside the journal and that are not cleared.
-fn standing(journal: Option<&Path>) -> Result<Vec<Seen>, Failed> {
+pub(super) fn standing(journal: Option<&Path>) -> Result<Vec<Seen>, Failed> {
     let Some(kept) = journal.map(Kept::beside) else { return Ok(Vec::new()) };
     kept.check()
         .and_then(|()| kept.read())

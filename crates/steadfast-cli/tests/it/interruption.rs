@@ -1,7 +1,14 @@
 //! An interrupted replay follows its orders to the end; a second signal ends it at once.
 #![cfg(unix)]
 
-use std::{process::Stdio, time::Duration};
+use std::{
+    process::Stdio,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, BufReader},
@@ -488,4 +495,55 @@ async fn c02_what_a_run_that_was_left_has_not_looked_for_is_looked_for_by_verify
     assert!(stdout.contains("line-3 260000000002 corrected: the order of this row is"), "{stdout}{stderr}");
     assert!(stderr.contains("orders that were answered today: 2; "), "{stderr}");
     assert_eq!(gateway.orders().len(), 2);
+}
+
+/// Regression: a run that was interrupted before its first order left no results.
+#[tokio::test]
+async fn c02_an_interruption_before_the_first_order_tells_every_row() {
+    let is_away = Arc::new(AtomicBool::new(false));
+    let away = Arc::clone(&is_away);
+    let list = move |sent: usize| match away.load(Ordering::SeqCst) {
+        true => documented(503),
+        false => {
+            let orders = (0..sent).map(|number| listed(&format!("26{number}"), number + 1));
+            (200, serde_json::json!({"s": "ok", "d": Vec::from_iter(orders)}).to_string())
+        }
+    };
+    let gateway =
+        OwnGateway::with_answers(|number| placed(&format!("26{number}"), "Order placed"), list).await;
+    let file = orders(1);
+    let first = gateway.command(&["replay", file.path(), "--yes"]).output().await.unwrap();
+    assert_eq!(first.status.code(), Some(0), "{:?}", said(&first));
+    file.append("EQT_TCS_EQ_NSE,9,sell,market,intraday,day,,\nEQT_INFY_EQ_NSE,1,BUY,market,intraday,day,,\n");
+    is_away.store(true, Ordering::SeqCst);
+    let out = file.beside("results.csv");
+    for json in [&[][..], &["--json"]] {
+        let mut command = gateway.command(&[&["replay", file.path(), "--yes", "--out", &out], json].concat());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (mut stderr, mut told) = (BufReader::new(child.stderr.take().unwrap()), String::new());
+        // The order list is read before the first order, and does not come.
+        while !told.contains("rows 3: to send 1, placed by earlier runs 1, in doubt 0, bad 1") {
+            assert!(stderr.read_line(&mut told).await.unwrap() > 0, "{told}");
+        }
+        interrupt(&child).await;
+        stderr.read_to_string(&mut told).await.unwrap();
+        let output = child.wait_with_output().await.unwrap();
+        assert_eq!(output.status.code(), Some(130), "{told}");
+        let last = "placed 1 (0 now, 1 before) refused 0 unresolved 0 not sent 1 bad 1";
+        assert_eq!(told.lines().last(), Some(last), "{told}");
+        let results = std::fs::read_to_string(&out).unwrap();
+        let rows: Vec<&str> = results.lines().collect();
+        assert_eq!(
+            rows[1], "2,placed,260,attached,placed by an earlier run; nothing was sent now",
+            "{results}"
+        );
+        assert_eq!(rows[2], "3,not sent,,,interrupted before it left", "{results}");
+        assert!(rows[3].starts_with("4,bad,") && rows.len() == 4, "{results}");
+        if !json.is_empty() {
+            let whole: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!((&whole["not_sent"], &whole["results"][1]["status"]), (&1.into(), &"not sent".into()));
+        }
+        std::fs::remove_file(&out).unwrap();
+    }
+    assert_eq!(gateway.orders().len(), 1);
 }

@@ -170,21 +170,8 @@ impl Replay {
     /// Returns what became of a row that an earlier run has sent, by the journal, if its turn did not come: of its second
     /// order, if there was one.
     fn told_by_journal(&self, line: u64) -> Option<Placement> {
-        let names = [name::of_second(line), name::of_first(line)];
-        let mut sent = names.into_iter().filter(|name| self.before.contains(name)).peekable();
-        sent.peek()?;
-        let known = self.ends.get_or_init(|| known::Ends::read(self.journal.as_deref()?));
-        let Some(known) = known else { return Some(Placement::unresolved("interrupted", None)) };
-        sent.find_map(|name| match known.by_name.get(&name)? {
-            known::End::Placed(order_id) => {
-                let resolution = Some(Resolution::Attached { order_id: order_id.clone() });
-                Some(Placement::Placed { order_id: order_id.clone(), msg: String::new(), resolution })
-            }
-            known::End::Open => Some(match known.verdicts.get(&name) {
-                Some(Verdict::Unresolved(unresolved)) => Placement::in_doubt(unresolved, None),
-                _ => Placement::unresolved("interrupted", None),
-            }),
-            known::End::NotPlaced | known::End::Refused => None,
+        known::told_of(line, &self.before, || {
+            self.ends.get_or_init(|| known::Ends::read(self.journal.as_deref()?)).as_ref()
         })
     }
 
