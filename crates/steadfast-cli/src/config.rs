@@ -66,7 +66,8 @@ pub(crate) fn parse(line: Vec<OsString>) -> Result<Parsed, Refused> {
         let _ = GIVEN.set(options);
         let _ = FILE.set(file);
     }
-    let matches = command().try_get_matches_from(whole).map_err(Refused::Line)?;
+    let matches = command().try_get_matches_from(&whole);
+    let matches = matches.map_err(|error| Refused::Line(line::with_origin(error, &path, &whole)))?;
     if given.try_get_one::<bool>("print_config").ok().flatten() == Some(&true) {
         let (path, taken) = deepest(&matches);
         print::show(&path, given, taken).map_err(Refused::File)?;

@@ -1,8 +1,13 @@
 //! A config file's options as a part of the command line.
 
-use std::ffi::OsString;
+use std::{env, ffi::OsString};
 
-use clap::{Arg, ArgMatches, Command, error::ErrorKind, parser::ValueSource};
+use clap::{
+    Arg, ArgMatches, Command,
+    builder::{Resettable, StyledStr},
+    error::{ContextKind, ContextValue, ErrorKind},
+    parser::ValueSource,
+};
 use tracing_subscriber::EnvFilter;
 
 use super::{
@@ -51,7 +56,8 @@ pub(super) fn insert(
 
 /// Returns what is wrong with the values.
 pub(super) fn problems(entries: &[Entry]) -> Vec<Problem> {
-    let mut command = command();
+    // A variable that cannot be used is no fault of any line.
+    let mut command = without_variables(command());
     command.build();
     let mut problems = Vec::new();
     for entry in entries {
@@ -81,6 +87,32 @@ pub(super) fn problems(entries: &[Entry]) -> Vec<Problem> {
     problems
 }
 
+/// Adds to the error of a value that it is a variable's, if the command line does not give it.
+pub(super) fn with_origin(mut error: clap::Error, path: &[&str], line: &[OsString]) -> clap::Error {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let (at_fault, value) = (text(ContextKind::InvalidArg), text(ContextKind::InvalidValue));
+    let mut command = command();
+    command.build();
+    let options = find(&command, path).into_iter().flat_map(Command::get_arguments);
+    let variable = options
+        .filter(|option| at_fault.as_ref().is_some_and(|at_fault| option.to_string() == *at_fault))
+        .find_map(|option| {
+            let name = option.get_env()?;
+            let is_its = env::var_os(name)? == **value.as_ref()?;
+            let on_line = format!("--{}", option.get_long()?);
+            let is_on_line = line.iter().any(|word| word.to_string_lossy().starts_with(&on_line));
+            (is_its && !is_on_line).then(|| name.to_string_lossy().into_owned())
+        });
+    if let Some(name) = variable {
+        let tip = StyledStr::from(format!("the value is that of the variable {name}"));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
+    error
+}
+
 /// Returns what the option's own parser says of a value that it does not take.
 fn fault(command: &mut Command, verb: &[&str], entry: &Entry) -> Option<String> {
     if entry.key.kind == Kind::Switch {
@@ -107,6 +139,10 @@ fn as_arguments(entry: &Entry) -> Vec<OsString> {
     }
 }
 
+fn without_variables(command: Command) -> Command {
+    command.mut_args(|option| option.env(Resettable::Reset)).mut_subcommands(without_variables)
+}
+
 fn find<'a>(command: &'a Command, path: &[&str]) -> Option<&'a Command> {
     path.iter().try_fold(command, |at, name| at.find_subcommand(name))
 }
@@ -123,6 +159,10 @@ fn exclude(verb: &Command, one: &Arg, other: &Arg) -> bool {
 }
 
 fn has(given: &ArgMatches, option: &Arg) -> bool {
+    // `given` lacks a variable that cannot be used. The file's value must not take its place without a word.
+    if option.get_env().is_some_and(|name| env::var_os(name).is_some()) {
+        return true;
+    }
     let id = option.get_id().as_str();
     let known = given.try_contains_id(id).unwrap_or(false);
     known && matches!(given.value_source(id), Some(ValueSource::CommandLine | ValueSource::EnvVariable))

@@ -256,3 +256,29 @@ async fn a_config_that_is_no_file_or_too_long_is_refused_and_not_waited_for() {
         assert_eq!((code(&checked), stderr(&checked).contains(why)), (2, true), "{}", stderr(&checked));
     }
 }
+
+/// Regression: each line of the file was at fault for a variable that could not be used. One that is no address of a service
+/// must not give way to the file's either: it may be a rehearsal's.
+#[tokio::test]
+async fn a_variable_that_cannot_be_used_is_named_and_no_line_is_blamed() {
+    let (folder, file) = (tempfile::tempdir().unwrap(), orders(1));
+    let text =
+        "base-url = \"http://127.0.0.1:1/v2\"\napi-key = \"key-0123456789abcdef\"\naccess-token = \"t\"\n";
+    let replay = ["replay", file.path(), "--yes"];
+    for args in [&["doctor"][..], &["login"], &["proxy"], &["auth", "status"], &replay] {
+        for wrong in ["http://127.0.0.1:1", "nonsense"] {
+            let output =
+                with(folder.path(), text, args).env("STEADFAST_BASE_URL", wrong).output().await.unwrap();
+            let told = stderr(&output);
+            assert_eq!(code(&output), 2, "{args:?}: {told}");
+            assert!(
+                told.contains("STEADFAST_BASE_URL") && !told.contains("steadfast.toml"),
+                "{args:?}: {told}"
+            );
+        }
+    }
+    let wrong = [&["doctor"][..], &["--base-url", "nonsense"]].concat();
+    let output =
+        with(folder.path(), text, &wrong).env("STEADFAST_BASE_URL", "nonsense").output().await.unwrap();
+    assert!(code(&output) == 2 && !stderr(&output).contains("STEADFAST_BASE_URL"), "{}", stderr(&output));
+}
