@@ -19,7 +19,10 @@ use std::{
 
 use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory, FromArgMatches, value_parser};
 
-pub(crate) use self::{file::ConfigFile, key::Key};
+pub(crate) use self::{
+    file::ConfigFile,
+    key::{Key, SECRETS},
+};
 use crate::exit::Failed;
 
 /// The file of this run, if there is one.

@@ -25,7 +25,7 @@ use crate::{
     exit::Failed,
     limits::Limits,
     probe::Probe,
-    secret::find,
+    secret::{self, find},
     signal::interrupted,
     stdout::print_line,
     summary::{ACCOUNT_BUDGET, MANY_SESSIONS, recent_sessions, unknown_ends},
@@ -65,6 +65,7 @@ async fn examine(args: Args) -> Result<(), Failed> {
     let mut findings = Findings::default();
     findings.fine("base_url", &account.base);
     findings.fine("api_key", "can stand in a header");
+    secrets(&mut findings);
     let summary = store(&account, &mut findings).await;
     limits(&account, &mut findings);
     #[cfg(feature = "redis")]
@@ -92,6 +93,20 @@ async fn examine(args: Args) -> Result<(), Failed> {
         return Err(Failed::login_needed("the login was not checked: no token was accepted or refused"));
     }
     Ok(())
+}
+
+/// Checks the files that give secrets, also those that only a login needs.
+fn secrets(findings: &mut Findings) {
+    let (readable, unreadable): (Vec<_>, Vec<_>) =
+        secret::files().into_iter().partition(|(_, read)| read.is_ok());
+    if !readable.is_empty() {
+        let names: Vec<_> = readable.into_iter().map(|(by, _)| by).collect();
+        findings.fine("secrets", format_args!("can be read: {}", names.join(", ")));
+    }
+    unreadable
+        .into_iter()
+        .filter_map(|(_, read)| read.err())
+        .for_each(|failed| findings.bad("secrets", failed));
 }
 
 /// Checks whether the store can be used, and returns its counts of failures and sessions.

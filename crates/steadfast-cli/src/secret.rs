@@ -29,10 +29,7 @@ pub(crate) async fn find(name: &str) -> Result<Option<SecretString>, Failed> {
     let Some(Given { by, form }) = given(name)? else { return Ok(None) };
     let secret = match form {
         Form::Value(value) => value,
-        Form::File(path) => {
-            let text = fs::read_to_string(&path).map_err(|error| unreadable(&by, &path, &error))?;
-            line_of(&text, &by)?
-        }
+        Form::File(path) => held_by(&path, &by)?,
         Form::Command(command) => printed_by(&command, &by).await?,
     };
     if !SHOWN.contains(&name) {
@@ -44,6 +41,24 @@ pub(crate) async fn find(name: &str) -> Result<Option<SecretString>, Failed> {
 /// Returns where a secret comes from; `None` if it is not given. No file is read for it, and no command is run.
 pub(crate) fn origin(name: &str) -> Result<Option<String>, Failed> {
     Ok(given(name)?.map(|given| given.by))
+}
+
+/// Reads every secret that a file gives, and returns by what it is given, and whether it can be read. No command is run.
+pub(crate) fn files() -> Vec<(String, Result<(), Failed>)> {
+    let read = |name: &&str| match given(&name.to_uppercase().replace('-', "_")) {
+        Ok(Some(Given { by, form: Form::File(path) })) => {
+            let read = held_by(&path, &by).map(drop);
+            Some((by, read))
+        }
+        Ok(_) => None,
+        Err(failed) => Some(((*name).to_owned(), Err(failed))),
+    };
+    config::SECRETS.iter().filter_map(read).collect()
+}
+
+fn held_by(path: &Path, by: &str) -> Result<SecretString, Failed> {
+    let text = fs::read_to_string(path).map_err(|error| unreadable(by, path, &error))?;
+    line_of(&text, by)
 }
 
 /// The variables that are not secret: the user, the address for the browser, and that of the shared store, but for its

@@ -366,3 +366,26 @@ async fn a_login_without_a_terminal_says_what_it_waits_for_and_until_when() {
     );
     assert!(line.contains("with the next code, at ") && line.contains(" GMT (in "), "{line}");
 }
+
+/// Regression: it looked at what it needed itself, so that a login failed with files that it had not mentioned.
+#[tokio::test]
+async fn doctor_reads_every_file_that_gives_a_secret() {
+    let user = User::new().await;
+    let (there, blank, missing) = (user.file("there"), user.file("blank"), user.file("missing"));
+    std::fs::write(&there, "hunter2\n").unwrap();
+    std::fs::write(&blank, "\n").unwrap();
+    let mut command = user.command(&["doctor"]);
+    command.env_remove("STEADFAST_PASSWORD").env("STEADFAST_PASSWORD_FILE", &there);
+    let found = stdout(&command.output().await.unwrap());
+    assert!(found.contains("fine      secrets   can be read: STEADFAST_PASSWORD_FILE\n"), "{found}");
+    command.env("STEADFAST_TOTP_SECRET_FILE", &missing).env("STEADFAST_CLIENT_SECRET_FILE", &blank);
+    let output = command.output().await.unwrap();
+    let found = stdout(&output);
+    assert_eq!(code(&output), 1, "{found}");
+    assert!(
+        found.contains("bad       secrets   STEADFAST_TOTP_SECRET_FILE names no file that can be read"),
+        "{found}"
+    );
+    let told = "bad       secrets   STEADFAST_CLIENT_SECRET_FILE holds no secret of one line";
+    assert!(found.contains(told) && !found.contains("hunter2"), "{found}");
+}
