@@ -16,7 +16,9 @@ use crate::{
     account::{Account, Whose},
     arena::Arena,
     exit::{Failed, print_note},
-    journal::{REHEARSAL, beside, refuse_other_account, refuse_without_lock, user, with_advice, with_source},
+    journal::{
+        REHEARSAL, beside, in_use, refuse_other_account, refuse_without_lock, user, with_advice, with_source,
+    },
     limits::{Limits, zones},
     reach::reach,
     readable::hide_tokens_of,
@@ -179,10 +181,7 @@ fn build(builder: ClientBuilder) -> Result<Client, Failed> {
 fn limiter(journal: &Path) -> Result<ZoneLimiter, Failed> {
     let kept = ColdStart::Journal(beside(journal, ".limits"));
     zones().ends_with_process().cold_start(kept).build().map_err(|error| match error {
-        InvalidLimiter::JournalInUse(_) => Failed::usage(format_args!(
-            "journal {} is in use: wait until the run that uses it has ended",
-            journal.display()
-        )),
+        InvalidLimiter::JournalInUse(_) => Failed::usage(in_use(journal)),
         error => Failed::usage(with_source(&error)),
     })
 }

@@ -17,7 +17,7 @@ use steadfast::{
     limit::Account,
 };
 
-use crate::{events::Kept, exit::Failed};
+use crate::{events::Kept, exit::Failed, orders::admin_of};
 
 /// The account of a rehearsal is this and the address of its sandbox. No address of a service begins with it.
 pub(crate) const REHEARSAL: &str = "rehearsal ";
@@ -122,6 +122,7 @@ pub(crate) fn refuse_other_account(journal: &Path, account: &Account) -> Result<
 pub(crate) fn with_advice(error: &JournalError) -> String {
     let told = with_source(error);
     let advice = match error {
+        JournalError::InUse { path } => return format!("{}; nothing was sent", in_use(path)),
         JournalError::NotAJournal { .. } => {
             "nothing was sent and the file is left as it is; name another file with --journal"
         }
@@ -138,6 +139,18 @@ pub(crate) fn with_advice(error: &JournalError) -> String {
         _ => "nothing was sent",
     };
     format!("{told}: {advice}")
+}
+
+/// Says who has the journal, and what to do instead.
+pub(crate) fn in_use(journal: &Path) -> String {
+    let instead = match admin_of(journal) {
+        Some(admin) => format!(
+            "the sidecar at {admin} has it, and looks for its orders by itself: {admin}/-/state and the dashboard tell what it \
+             knows, and `steadfast orders rule` passes a ruling to it; for anything else end it first"
+        ),
+        None => "wait until the run that uses it has ended".to_owned(),
+    };
+    format!("journal {} is in use: {instead}", journal.display())
 }
 
 /// Returns an error with its causes, in one line.

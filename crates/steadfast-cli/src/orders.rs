@@ -13,7 +13,7 @@ use std::{
 
 use steadfast::dedup::{RecoveredOrder, Settings, journal::FileJournal};
 
-pub(crate) use self::sidecar::Note;
+pub(crate) use self::sidecar::{Note, admin_of};
 use self::{
     next_step::NextSteps,
     row::{NOT_EXECUTED, Row, show},
@@ -22,7 +22,7 @@ use crate::{
     account,
     events::{Kept, Seen},
     exit::{Failed, print_note},
-    journal::{clearing, way_out, with_advice},
+    journal::{clearing, in_use, way_out, with_advice},
     placement::means_rejected,
     stdout,
 };
@@ -81,7 +81,7 @@ fn list(args: &Unresolved) -> Result<(), Failed> {
         return whole.and_then(|()| Err(missing(&args.journal)));
     };
     let kept = Kept::beside(&args.journal);
-    let steps = NextSteps::of(&args.journal, Settings::default().today());
+    let steps = NextSteps::of(&args.journal, Settings::default().today()).beside(admin_of(&args.journal));
     let listed = print(&doubtful, &standing(&kept)?, &steps, &args.journal, args.json, Search::Ended);
     // Readable orders are listed even if the journal may be incomplete.
     whole.and(listed)
@@ -125,10 +125,7 @@ fn events(args: &Events) -> Result<(), Failed> {
     let kept = Kept::beside(journal);
     if args.clear {
         let seen = kept.clear(journal).map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock => Failed::usage(format_args!(
-                "journal {} is in use: wait until the run that uses it has ended",
-                journal.display()
-            )),
+            io::ErrorKind::WouldBlock => Failed::usage(in_use(journal)),
             _ => Failed::usage(format_args!("{}: {error}", kept.path().display())),
         })?;
         stdout::done(format_args!("the events are cleared, and kept in {}.seen", kept.path().display()));

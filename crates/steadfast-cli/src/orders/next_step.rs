@@ -26,18 +26,25 @@ pub(super) struct NextSteps<'a> {
     days: BTreeMap<(Account, IntentNo), TradingDay>,
     /// True if the order list was just looked at.
     looked: bool,
+    /// The operator's address of the sidecar that may have the journal.
+    sidecar: Option<String>,
 }
 
 impl<'a> NextSteps<'a> {
     /// Reads the orders' days from the journal.
     pub(super) fn of(journal: &'a Path, today: TradingDay) -> Self {
         let entries = FileJournal::read(journal).ok().flatten().unwrap_or_default();
-        Self { journal, today, days: days_of(&entries), looked: false }
+        Self { journal, today, days: days_of(&entries), looked: false, sidecar: None }
     }
 
     /// The steps after a look at the order list.
     pub(super) fn after_a_look(self) -> Self {
         Self { looked: true, ..self }
+    }
+
+    /// The steps while a sidecar with this operator's address may have the journal, so that no other verb can look.
+    pub(super) fn beside(self, sidecar: Option<String>) -> Self {
+        Self { sidecar, ..self }
     }
 
     /// Returns true if the order may be in today's list. That of an earlier day is in none any more.
@@ -75,7 +82,13 @@ impl<'a> NextSteps<'a> {
                 date_of(day)
             ));
         }
-        let verify = format!("`steadfast orders verify --journal {journal}`");
+        let by_sidecar = |admin| {
+            format!(
+                "the sidecar at {admin} looks for it while it runs, and {admin}/-/state tells what it knows; once it has ended, "
+            )
+        };
+        let first = self.sidecar.as_ref().map(by_sidecar).unwrap_or_default();
+        let verify = format!("{first}`steadfast orders verify --journal {journal}`");
         Some(match reason {
             None if self.looked => {
                 format!(

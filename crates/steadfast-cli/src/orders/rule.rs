@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     exit::{Failed, print_note},
-    journal::{beside, with_advice},
+    journal::{beside, in_use, with_advice},
     question::confirmed,
     readable::identifier,
     signal::interrupted,
@@ -249,10 +249,7 @@ fn open(path: &Path) -> Result<Writer, Failed> {
         Ok(journal) => Ok(Writer::Own(journal)),
         Err(JournalError::InUse { .. }) => match Sidecar::of(path)? {
             Some(sidecar) => Ok(Writer::Sidecar(sidecar)),
-            None => Err(Failed::usage(format_args!(
-                "journal {} is in use: wait until the run that uses it has ended; nothing was written",
-                path.display()
-            ))),
+            None => Err(Failed::usage(format_args!("{}; nothing was written", in_use(path)))),
         },
         Err(error) => Err(Failed::usage(with_advice(&error))),
     }

@@ -54,6 +54,12 @@ impl Drop for Note {
     }
 }
 
+/// Returns the operator's address of the sidecar that has noted down that it has the journal. It may have died since.
+pub(crate) fn admin_of(journal: &Path) -> Option<String> {
+    let text = read_own(&path_of(journal)).ok()?;
+    Some(serde_json::from_str::<Facts>(&text).ok()?.admin_url)
+}
+
 fn path_of(journal: &Path) -> PathBuf {
     beside(journal, ".sidecar")
 }

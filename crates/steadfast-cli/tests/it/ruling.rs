@@ -327,3 +327,39 @@ async fn orders_are_ruled_on_beside_the_sidecar_that_holds_the_journal() {
     assert_eq!(proxy.child.wait().await.unwrap().code(), Some(0), "nothing is unresolved");
     assert!(!std::path::Path::new(&format!("{journal}.sidecar")).exists());
 }
+
+/// Regression: the advice was a look by `orders verify`, which the sidecar that holds the journal makes impossible, and that one
+/// said only that the journal is in use.
+#[cfg(unix)]
+#[tokio::test]
+async fn beside_a_sidecar_the_advice_is_to_ask_it() {
+    let gateway = OwnGateway::serve(|_| placed("1003", "Order placed")).await;
+    let file = orders(1);
+    let journal = file.beside("orders.csv.journal");
+    let verify = format!("`steadfast orders verify --journal {journal}` looks for it in the order list");
+    crate::journals::left_in_doubt(&gateway, &journal, &[(Some("line-2"), Settings::default().today())])
+        .await;
+    let next = async || {
+        let args = ["orders", "unresolved", "--json", "--journal", &journal];
+        let output = gateway.command(&args).output().await.unwrap();
+        let rows: Value = serde_json::from_str(&said(&output).0).unwrap();
+        rows[0]["next"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(next().await, verify);
+    let mut command = gateway.command(&["proxy", "--port", "0", "--json", "--journal", &journal]);
+    command.env("XDG_STATE_HOME", file.beside("state")).env_remove("XDG_RUNTIME_DIR");
+    let proxy = RunningProxy::start(command).await;
+    let admin = proxy.facts["admin_url"].as_str().unwrap();
+    let told = next().await;
+    assert!(told.starts_with(&format!("the sidecar at {admin} looks for it while it runs")), "{told}");
+    assert!(told.ends_with(&format!("once it has ended, {verify}")), "{told}");
+    for args in [&["orders", "verify"][..], &["orders", "events", "--clear"]] {
+        let output = gateway.command(&[args, &["--journal", &journal]].concat()).output().await.unwrap();
+        let told = said(&output).1;
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {told}");
+        let who = format!("journal {journal} is in use: the sidecar at {admin} has it");
+        assert!(told.contains(&who) && told.contains(&format!("{admin}/-/state")), "{args:?}: {told}");
+    }
+    let state = get(admin.strip_prefix("http://").unwrap(), "/-/state", proxy.token()).await;
+    assert!(state.contains("line-2"), "{state}");
+}
