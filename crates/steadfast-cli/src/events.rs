@@ -172,9 +172,12 @@ impl Told {
                 let name = name.as_ref().map(|name| name.as_str().to_owned());
                 Self::Stands(Seen { name, ..seen("conflict", Some(intent.0), order_id, msg) })
             }
-            OrderEvent::ClockStepped { .. } => Self::Note(
-                "the machine's wall clock was set, or is wrong: the trading day goes on as it was".to_owned(),
-            ),
+            OrderEvent::ClockStepped { by, forward } => Self::Note(format!(
+                "clocks differ: the machine's is {} min {} the time known so far, the service's or its own before; one of the two \
+                 is wrong, and the trading day goes on as it was",
+                by.as_secs() / 60,
+                if *forward { "ahead of" } else { "behind" }
+            )),
             OrderEvent::ListNotMonotone { order_id } => Self::Note(format!(
                 "the order list no longer holds order {}, which it has shown: an order that it lacks proves nothing \
                  now",

@@ -156,6 +156,10 @@ async fn o07_nothing_is_sent_while_the_service_says_another_day() {
     assert_eq!((code, gateway.orders().len()), (Some(1), 0), "{rows}{told}");
     let why = "trading day by the machine's clock is not the service's";
     assert_eq!(rows.lines().filter(|row| row.contains(why)).count(), 2, "{rows}{told}");
+    // Regression: it said that the machine's clock was set, or is wrong.
+    let (_, differ) = told.split_once("clocks differ: the machine's is ").unwrap_or_else(|| panic!("{told}"));
+    let (by, _) = differ.split_once(" min behind the time known so far").unwrap_or_else(|| panic!("{told}"));
+    assert!((1_439..=1_560).contains(&by.parse::<u32>().unwrap()), "{told}");
     gateway.is_ahead(Duration::ZERO);
     let (code, (rows, told)) = run().await;
     assert_eq!((code, gateway.orders().len()), (Some(0), 2), "{rows}{told}");

@@ -256,13 +256,14 @@ pub enum OrderEvent {
         /// The identifier.
         order_id: String,
     },
-    /// The machine's wall clock was set by more than ten minutes, or was wrong from the start.
+    /// The machine's wall clock differs by more than ten minutes from the time known so far: the service's `Date`, or what
+    /// the clock itself showed before. Which of the two is wrong is not known.
     ///
-    /// The trading day ignores the change until a `Date` of the service confirms it.
+    /// The trading day ignores the difference until a `Date` of the service confirms it.
     ClockStepped {
-        /// By how much it is off.
+        /// By how much they differ.
         by: Duration,
-        /// Whether it is ahead.
+        /// Whether the wall clock is ahead.
         forward: bool,
     },
 }

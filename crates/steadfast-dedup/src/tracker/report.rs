@@ -76,7 +76,12 @@ pub(crate) fn trace(account: &str, event: &OrderEvent) {
             tracing::info!(account, intent = intent.0, order_id, echo, "tag of an acknowledged order listed");
         }
         OrderEvent::ClockStepped { by, forward } => {
-            tracing::warn!(account, ?by, forward, "wall clock set: the trading day goes on without it");
+            tracing::warn!(
+                account,
+                ?by,
+                forward,
+                "wall clock and the time known so far differ: the trading day goes on as it was"
+            );
         }
     }
 }

@@ -95,8 +95,13 @@ pub(crate) fn of(event: &OrderEvent) -> (Level, String) {
         OrderEvent::Uncalibrated { order_id, .. } => {
             (Level::Warning, format!("the list shows order {order_id} in another form than it was sent in"))
         }
-        OrderEvent::ClockStepped { .. } => {
-            (Level::Warning, "the machine's clock was set: the trading day goes on as it was".to_owned())
+        OrderEvent::ClockStepped { by, forward } => {
+            let (by, side) = (by.as_secs() / 60, if *forward { "ahead of" } else { "behind" });
+            let told = format!(
+                "clocks differ: the machine's is {by} min {side} the time known so far, the service's or its own before; one of \
+                 the two is wrong, and the trading day goes on as it was"
+            );
+            (Level::Warning, told)
         }
         // A kind that this version does not know must not pass unseen.
         other => (Level::Alarm, format!("{other:?}")),
