@@ -3,12 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{Extensions, Request, Response, StatusCode};
+use http::{Extensions, HeaderName, HeaderValue, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Collected, Full, Limited};
 use steadfast::{
     Client, ErrorKind, Outcome,
     call::Call,
-    dedup::{Unresolved, Verdict},
+    dedup::{Resolution, Unresolved, Verdict},
     ext::IntentId,
     spec::{Form, OrderRequest, PlacedOrder},
 };
@@ -32,6 +32,8 @@ use crate::{
 pub(super) const NAMES: &str = "sidecar-";
 /// How long an order waits for the moment in which the answer to an equal one was heard or is lost.
 const DELIVERY_PATIENCE: Duration = Duration::from_secs(1);
+/// The header with the status that the order list shows for an order that was found there.
+const LISTED: HeaderName = HeaderName::from_static("x-steadfast-listed");
 /// The longest answer to an order.
 const ORDER_ANSWER: usize = 64 * 1024;
 
@@ -122,6 +124,13 @@ impl Forward {
         };
         let body = body.unwrap_or_default();
         clean(&mut parts.headers);
+        parts.headers.remove(LISTED);
+        // An order that was found as rejected is at the service, and is no position.
+        if let Some(Resolution::Recovered { status: Some(status), .. }) = parts.extensions.get()
+            && let Ok(status) = HeaderValue::from_str(status)
+        {
+            parts.headers.insert(LISTED, status);
+        }
         let then = delivery.map(|delivery| (talk, delivery));
         Response::from_parts(parts, AnswerBody::Own { body: Masked::of(Full::new(body)), then })
     }

@@ -38,7 +38,17 @@ async fn an_order_behind_a_504_is_answered_when_it_is_found() {
         "{answer:?}"
     );
     assert!(answer.body.contains(&world.sandbox.state().orders[0].order_id));
-    assert_eq!(world.placed(), 1);
+    assert_eq!((answer.header("x-steadfast-listed"), world.placed()), (Some("open"), 1), "{answer:?}");
+}
+
+/// Regression: a program was told 200 as for any other, and took it for a position.
+#[tokio::test]
+async fn an_order_that_is_found_as_rejected_says_so() {
+    let rejected = "[[fault]]\nname = 'placement.booked-rejected'\nnth = 1\n\
+        [[fault]]\nname = 'connection.reset-after'\nendpoint = 'place-order'\nnth = 1";
+    let world = World::new(Sandbox::builder().script(rejected).unwrap()).await;
+    let answer = world.ask(&world.order(&[])).await;
+    assert_eq!((answer.status, answer.header("x-steadfast-listed")), (200, Some("rejected")), "{answer:?}");
 }
 
 #[tokio::test]
