@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, aio::MultiplexedConnection};
 use tempfile::TempDir;
 
 /// The program of the server where it is another one than `redis-server`, as `valkey-server`.
@@ -83,7 +83,12 @@ impl Server {
     }
 
     pub(crate) async fn connection(&self) -> MultiplexedConnection {
-        redis::Client::open(self.url()).unwrap().get_multiplexed_async_connection().await.unwrap()
+        // A server may take its time where the cores are busy.
+        let patient = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(Duration::from_secs(30)))
+            .set_response_timeout(Some(Duration::from_secs(30)));
+        let client = redis::Client::open(self.url()).unwrap();
+        client.get_multiplexed_async_connection_with_config(&patient).await.unwrap()
     }
 }
 
