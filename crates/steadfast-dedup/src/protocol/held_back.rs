@@ -1,9 +1,10 @@
-//! Holds back the report of an order that is one too many, or that was refused, while it may be an acknowledged one.
+//! Holds back reports of orders that are one too many, or were refused and are listed all the same.
 //!
-//! After a wrong answer the order's own record has no owner until lists have contradicted the identifier. A report
-//! before that would have to be taken back, and might make a user cancel the order that was asked for. So only lists
-//! end the wait, however long they take: they show the identifier, or contradict it. Where none can do either any
-//! more, the record is reported as what it may be, next to the identifier that is not confirmed.
+//! Such a listed order may be an acknowledged one whose answer named a wrong identifier: its own record then has no owner
+//! until lists have contradicted that identifier. A report before that would have to be taken back, and might make a user
+//! cancel the order that was asked for. So only lists end the wait, however long they take: they show the identifier, or
+//! contradict it. Where none can do either any more, the record is reported as what it may be, next to the identifier that
+//! is not confirmed.
 
 use std::{
     cell::OnceCell,
@@ -27,14 +28,14 @@ use crate::{
     settings::policy::{AccountMode, ListShows},
 };
 
-/// Whether an order that has no owner is one too many.
+/// Whether a listed order without an owner may be reported: as one too many, or as one that was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Surplus {
-    /// All orders that it could be are known by other identifiers.
+pub(crate) enum Judgement {
+    /// It may: all acknowledged orders that it could be are listed under other identifiers.
     Certain,
-    /// It may be an acknowledged order that lists have yet to show or contradict.
+    /// Not yet: it may be an acknowledged order that lists have yet to show or contradict.
     HeldBack,
-    /// It may be one of these acknowledged orders, and no list will tell.
+    /// Only as a candidate of these acknowledged orders: it may be one of them, and no list will tell.
     MayBe(Vec<IntentNo>),
     /// The same, of the day before: today's lists tell nothing about those.
     MayBeYesterdays(Vec<IntentNo>),
@@ -48,9 +49,30 @@ pub(crate) enum Outlook {
     NoMoreLists,
 }
 
-/// The acknowledged orders of a key that no list has shown or contradicted, once a sweep has asked for them: it judges many
-/// listed orders beside the same ones.
-pub(crate) type UnconfirmedOrders = OnceCell<Vec<(IntentNo, Unconfirmed)>>;
+/// A look through the listed orders of a key that no intent owns.
+pub(crate) struct Sweep<'a> {
+    outlook: Outlook,
+    key: &'a Key,
+    /// The acknowledged orders of the key that no list has shown or contradicted. Found once: many listed orders are
+    /// judged beside the same ones.
+    unconfirmed: OnceCell<Vec<(IntentNo, Unconfirmed)>>,
+}
+
+impl<'a> Sweep<'a> {
+    pub(crate) fn of(key: &'a Key, outlook: Outlook) -> Self {
+        Self { outlook, key, unconfirmed: OnceCell::new() }
+    }
+
+    pub(crate) fn key(&self) -> &'a Key {
+        self.key
+    }
+
+    /// Begins again with the same key: an order of it has found its owner.
+    #[must_use]
+    pub(crate) fn again(self) -> Self {
+        Self::of(self.key, self.outlook)
+    }
+}
 
 impl OrderProtocol {
     /// Reports what was held back, because no later list may show more.
@@ -60,24 +82,17 @@ impl OrderProtocol {
         }
     }
 
-    /// Judges a listed order without an owner that equals an intent's order.
-    pub(crate) fn surplus(
-        &self,
-        outlook: Outlook,
-        key: &Key,
-        number: IntentNo,
-        fresh: &Fresh,
-        beside: &UnconfirmedOrders,
-    ) -> Surplus {
+    /// Judges a listed order that equals an intent's order.
+    pub(crate) fn judge_equal(&self, sweep: &Sweep<'_>, number: IntentNo, fresh: &Fresh) -> Judgement {
         let Some(intent) = self.intents.get(&number).filter(|intent| is_unlikely_owner(intent)) else {
-            return Surplus::Certain;
+            return Judgement::Certain;
         };
         if self.settings.list_shows != ListShows::Everything || !self.counts_as_ours(number, fresh) {
-            return Surplus::Certain;
+            return Judgement::Certain;
         }
-        match self.beside_unconfirmed(outlook, key, fresh, beside) {
-            Surplus::Certain if is_excess_of(intent) => self.beside_unproved(key, fresh),
-            surplus => surplus,
+        match self.beside_unconfirmed(sweep, fresh) {
+            Judgement::Certain if is_excess_of(intent) => self.beside_unproved(sweep.key, fresh),
+            judgement => judgement,
         }
     }
 
@@ -86,54 +101,44 @@ impl OrderProtocol {
         self.settings.account_mode != AccountMode::Shared || self.owner_by_tag(fresh) == Some(number)
     }
 
-    /// Judges one that may be an intent's in another form.
-    pub(crate) fn surplus_alike(
-        &self,
-        outlook: Outlook,
-        key: &Key,
-        fresh: &Fresh,
-        beside: &UnconfirmedOrders,
-    ) -> Surplus {
+    /// Judges a listed order that may be an intent's in another form.
+    pub(crate) fn judge_alike(&self, sweep: &Sweep<'_>, fresh: &Fresh) -> Judgement {
         // One without a key is kept for no acknowledged order.
         if self.settings.list_shows != ListShows::Everything || Key::of_record(&fresh.record).is_none() {
-            return Surplus::Certain;
+            return Judgement::Certain;
         }
-        self.beside_unconfirmed(outlook, key, fresh, beside)
+        self.beside_unconfirmed(sweep, fresh)
     }
 
     /// Judges a listed order beside the acknowledged ones of its key that no list has shown or contradicted.
-    fn beside_unconfirmed(
-        &self,
-        outlook: Outlook,
-        key: &Key,
-        fresh: &Fresh,
-        beside: &UnconfirmedOrders,
-    ) -> Surplus {
+    fn beside_unconfirmed(&self, sweep: &Sweep<'_>, fresh: &Fresh) -> Judgement {
         let mut may_be = Vec::new();
-        for &(number, unconfirmed) in beside.get_or_init(|| self.unconfirmed_of(key).collect()) {
+        for &(number, unconfirmed) in
+            sweep.unconfirmed.get_or_init(|| self.unconfirmed_of(sweep.key).collect())
+        {
             let Some(intent) = self.intents.get(&number) else { continue };
             if !intent.could_own(fresh.first_seen) || !matcher::loose(&fresh.record, intent.order()) {
                 continue;
             }
-            if unconfirmed == Unconfirmed::Awaited && outlook == Outlook::MoreLists {
-                return Surplus::HeldBack;
+            if unconfirmed == Unconfirmed::Awaited && sweep.outlook == Outlook::MoreLists {
+                return Judgement::HeldBack;
             }
             if is_of_its_quantity(&fresh.record, intent.order()) {
                 may_be.push(number);
             }
         }
         if !may_be.is_empty() {
-            return Surplus::MayBe(may_be);
+            return Judgement::MayBe(may_be);
         }
-        let yesterdays = self.may_be_yesterdays(key, fresh);
-        if yesterdays.is_empty() { Surplus::Certain } else { Surplus::MayBeYesterdays(yesterdays) }
+        let yesterdays = self.may_be_yesterdays(sweep.key, fresh);
+        if yesterdays.is_empty() { Judgement::Certain } else { Judgement::MayBeYesterdays(yesterdays) }
     }
 
     /// Judges a listed order that equals an acknowledged one beside those of its key that lists show as another order, as it
     /// seems: it may be one of them, and a later list may prove that.
-    fn beside_unproved(&self, key: &Key, fresh: &Fresh) -> Surplus {
+    fn beside_unproved(&self, key: &Key, fresh: &Fresh) -> Judgement {
         if !self.fidelity.has_mismatches() {
-            return Surplus::Certain;
+            return Judgement::Certain;
         }
         let may_be = self.finished_of(key).filter(|(_, intent)| {
             intent.order_id().is_some_and(|order_id| self.is_unproved(order_id))
@@ -142,7 +147,7 @@ impl OrderProtocol {
                 && is_of_its_quantity(&fresh.record, intent.order())
         });
         let may_be: Vec<_> = may_be.map(|(number, _)| number).collect();
-        if may_be.is_empty() { Surplus::Certain } else { Surplus::MayBe(may_be) }
+        if may_be.is_empty() { Judgement::Certain } else { Judgement::MayBe(may_be) }
     }
 
     /// Returns the acknowledged orders of the day before that a listed order may be: lists may hold them for some time,
@@ -164,8 +169,8 @@ impl OrderProtocol {
     }
 
     /// True if a listed order is one too many beside another order of ours, and cannot be this one's: its quantity
-    /// differs, and no change of any order was sent since. `alike`: the [owners](Self::owners_beside_surplus) of its quantity.
-    pub(crate) fn is_surplus_beside(
+    /// differs, and no change of any order was sent since. `alike`: the [owners](Self::owners_beside_excess) of its quantity.
+    pub(crate) fn is_excess_beside(
         &self,
         intent: &Intent,
         fresh: &Fresh,
@@ -184,7 +189,7 @@ impl OrderProtocol {
 
     /// Returns the decided orders of ours that asked for the quantity which a record shows, if one of them has its order:
     /// another one may be one too many. For most orders of a crowded list there are none.
-    pub(crate) fn owners_beside_surplus(&self, key: &Key, record: &OrderRecord) -> Vec<(IntentNo, &Intent)> {
+    pub(crate) fn owners_beside_excess(&self, key: &Key, record: &OrderRecord) -> Vec<(IntentNo, &Intent)> {
         let has_owner = self.finished_like(key, record).any(|(_, intent)| is_excess_of(intent));
         if has_owner { self.finished_like(key, record).collect() } else { Vec::new() }
     }

@@ -9,7 +9,7 @@ use crate::{
     numbers::{IntentNo, LogicalTime, Session},
     protocol::{
         effect::Effect,
-        held_back::{Outlook, Surplus, UnconfirmedOrders},
+        held_back::{Judgement, Outlook, Sweep},
         intent::Intent,
         key::Key,
         listed_orders::fresh::Fresh,
@@ -24,7 +24,7 @@ use crate::{
 };
 
 impl OrderProtocol {
-    // Reports orders that no intent in flight or in doubt can own: they are late, or one too many. Each is reported once.
+    /// Reports orders that no intent in flight or in doubt can own: they are late, or one too many. Each is reported once.
     pub(crate) fn sweep(&mut self, key: &Key, out: &mut Vec<Effect>) {
         self.sweep_for(Outlook::MoreLists, key, out);
     }
@@ -32,31 +32,31 @@ impl OrderProtocol {
     pub(crate) fn sweep_for(&mut self, outlook: Outlook, key: &Key, out: &mut Vec<Effect>) {
         let unreported = |fresh: &&Fresh| !fresh.flagged;
         let mut left = self.may_be_late(key);
-        debug_assert!(work::uncounted(|| self.is_whole(outlook, key, &left)));
+        let mut sweep = Sweep::of(key, outlook);
+        debug_assert!(work::uncounted(|| self.misses_none(&Sweep::of(key, outlook), &left)));
         let (mut kept, mut may_be) = (BTreeSet::new(), BTreeMap::<_, Vec<_>>::new());
-        let mut beside = UnconfirmedOrders::default();
         while let Some(fresh) = left.pop_front() {
-            let Some((number, surplus)) = self.judge_late(outlook, key, &fresh, &beside) else { continue };
-            match surplus {
-                Surplus::Certain => {
+            let Some((number, judgement)) = self.judge_late(&sweep, &fresh) else { continue };
+            match judgement {
+                Judgement::Certain => {
                     // If it resolves its owner, the other candidates of that one are not its own.
                     let candidates = self.candidates_of_it_alone(number);
                     self.report_late(key, number, &fresh, out);
                     if self.listed.owner(&fresh.order_id) == Some(number) {
-                        beside = UnconfirmedOrders::default();
+                        sweep = sweep.again();
                         self.listed.unflag_all(&candidates);
                         let others = self.listed.unowned.of(key).filter(unreported);
                         left.extend(others.filter(|it| candidates.contains(&it.order_id)).cloned());
                     }
                 }
-                Surplus::HeldBack => drop(kept.insert(fresh.order_id)),
-                Surplus::MayBe(acknowledged) => {
+                Judgement::HeldBack => drop(kept.insert(fresh.order_id)),
+                Judgement::MayBe(acknowledged) => {
                     for number in acknowledged {
                         may_be.entry(number).or_default().push(fresh.order_id.clone());
                     }
                     kept.insert(fresh.order_id);
                 }
-                Surplus::MayBeYesterdays(acknowledged) => {
+                Judgement::MayBeYesterdays(acknowledged) => {
                     self.listed.flag(&fresh.order_id);
                     for number in acknowledged {
                         may_be.entry(number).or_default().push(fresh.order_id.clone());
@@ -95,28 +95,23 @@ impl OrderProtocol {
         unreported.filter(|fresh| in_any_form || is_of_one(fresh)).cloned().collect()
     }
 
-    /// True if these are all unreported orders of a key that belong to a decided intent, by a look at each of them.
-    fn is_whole(&self, outlook: Outlook, key: &Key, late: &VecDeque<Fresh>) -> bool {
+    /// True if no other unreported order of the key belongs to a decided intent, by a look at each of them.
+    fn misses_none(&self, sweep: &Sweep<'_>, late: &VecDeque<Fresh>) -> bool {
         let mut others =
-            self.listed.unowned.of(key).filter(|fresh| {
+            self.listed.unowned.of(sweep.key()).filter(|fresh| {
                 !fresh.flagged && !late.iter().any(|it| Arc::ptr_eq(&it.record, &fresh.record))
             });
-        others.all(|fresh| self.judge_late(outlook, key, fresh, &UnconfirmedOrders::default()).is_none())
+        others.all(|fresh| self.judge_late(sweep, fresh).is_none())
     }
 
-    /// Returns the decided intent that a listed order without an owner belongs to, and whether it is one too many.
-    fn judge_late(
-        &self,
-        outlook: Outlook,
-        key: &Key,
-        fresh: &Fresh,
-        beside: &UnconfirmedOrders,
-    ) -> Option<(IntentNo, Surplus)> {
+    /// Returns the decided intent that a listed order without an owner belongs to, and whether that may be reported.
+    fn judge_late(&self, sweep: &Sweep<'_>, fresh: &Fresh) -> Option<(IntentNo, Judgement)> {
+        let key = sweep.key();
         if let Some(number) = self.owner_too_late(key, fresh) {
-            return Some((number, self.surplus(outlook, key, number, fresh, beside)));
+            return Some((number, self.judge_equal(sweep, number, fresh)));
         }
         let number = self.alike_owner(key, fresh)?;
-        Some((number, self.surplus_alike(outlook, key, fresh, beside)))
+        Some((number, self.judge_alike(sweep, fresh)))
     }
 
     /// Returns when orders of a key were sent that a listed order may still turn out to be.

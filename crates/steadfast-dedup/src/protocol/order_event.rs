@@ -173,7 +173,7 @@ pub enum OrderEvent {
     Excess {
         /// The order's number in this process.
         intent: IntentNo,
-        /// The identifier of the surplus order.
+        /// The identifier of the order that is one too many.
         order_id: String,
     },
     /// The service contradicts itself: one identifier for two orders, or one that was listed before it was sent.

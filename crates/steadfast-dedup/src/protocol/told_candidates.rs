@@ -28,7 +28,7 @@ impl OrderProtocol {
     /// - are only similar to the intent's, and equal one of a lost or refused send: they are reported as that one;
     /// - equal another order of ours and cannot be this one: each of them is one too many;
     /// - equal both this intent's and a refused one, where more are listed than intents could own: a list without prices
-    ///   shows both alike, and the surplus is reported as the refused one.
+    ///   shows both alike, and the excess is reported as the refused one.
     pub(crate) fn told_of(&self, intent: &Intent, matches: Matches<'_>) -> BTreeSet<Arc<str>> {
         let is_refused = |fresh: &Fresh| self.refused_owner(intent.key(), fresh).is_some();
         let dead: Vec<_> = self.dead_of(intent.key()).map(|(_, intent)| intent).collect();
@@ -38,11 +38,11 @@ impl OrderProtocol {
             let Some(qty) = fresh.record.qty else { return false };
             let (by_dead, alike) = asked.entry(qty).or_insert_with(|| {
                 let by_dead = dead.iter().any(|it| it.order().qty() == qty);
-                (by_dead, self.owners_beside_surplus(intent.key(), &fresh.record))
+                (by_dead, self.owners_beside_excess(intent.key(), &fresh.record))
             });
             let is_its =
                 |it: &&Intent| it.could_own(fresh.first_seen) && matcher::strict(&fresh.record, it.order());
-            *by_dead && dead.iter().any(is_its) || self.is_surplus_beside(intent, fresh, alike)
+            *by_dead && dead.iter().any(is_its) || self.is_excess_beside(intent, fresh, alike)
         };
         let Matches { mut strict, mut near } = matches;
         let has_refused = self.refused_of(intent.key()).next().is_some();
