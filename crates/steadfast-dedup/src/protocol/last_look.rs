@@ -9,7 +9,11 @@
 use std::time::Duration;
 
 use crate::protocol::{
-    effect::Effect, order_protocol::OrderProtocol, reads::ReadStart, schedule, watches::LastLook,
+    effect::Effect,
+    order_protocol::OrderProtocol,
+    reads::{ListWorth, ReadStart},
+    schedule,
+    watches::LastLook,
 };
 
 impl OrderProtocol {
@@ -28,21 +32,19 @@ impl OrderProtocol {
     }
 
     /// Plans the next last look, or ends them, after a read of a list that may hold orders of any session.
-    ///
-    /// `looked`: it brought a list, and that may not be older than the read.
     pub(crate) fn go_on_looking(
         &mut self,
         started: Option<ReadStart>,
-        looked: Option<bool>,
+        worth: ListWorth,
         out: &mut Vec<Effect>,
     ) {
         let Some(mut last) = self.watches.take_last_look() else { return };
         let at = started.map_or(self.time.now(), |start| start.at);
-        let listed = started.is_some() && looked.is_some();
+        let listed = started.is_some() && worth.is_list();
         if listed {
             last.note_list();
         }
-        if looked == Some(true) {
+        if worth.is_current() {
             last.look(at);
         }
         if self.may_still_show(last, at, listed) {

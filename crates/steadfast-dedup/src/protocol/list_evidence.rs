@@ -20,7 +20,7 @@ use crate::{
         order_event::OrderEvent,
         order_protocol::OrderProtocol,
         phase::Finding,
-        reads::{ReadStart, Taken},
+        reads::{ListWorth, ReadStart, Taken},
     },
     settings::policy::AccountMode,
 };
@@ -60,17 +60,14 @@ impl OrderProtocol {
         (order_ids, taken)
     }
 
-    /// Takes in a list, or the rest of it; sets `valid` if an order that it lacks counts as missing.
-    ///
-    /// Returns false if the list may be older than the read, and `None` if it is useless.
+    /// Takes in a list, or the rest of it; returns how much it proves.
     pub(crate) fn take_list(
         &mut self,
         started: Option<ReadStart>,
         taken: Option<Taken>,
         records: Vec<OrderRecord>,
-        valid: &mut bool,
         out: &mut Vec<Effect>,
-    ) -> Option<bool> {
+    ) -> ListWorth {
         let taken = taken.unwrap_or_else(|| Taken::none(self.time.tick()));
         let completed = taken.completed;
         let session = self.session_of_read(started);
@@ -82,7 +79,7 @@ impl OrderProtocol {
         let (order_ids, taken) = self.take_some(started, taken, records, out);
         if taken.too_long {
             self.note_fault(Fault::Unusable);
-            return None;
+            return ListWorth::Useless;
         }
         // Without a start on the wire, the list may answer an earlier read. Then only what it holds counts.
         let complete = match started {
@@ -92,7 +89,6 @@ impl OrderProtocol {
                 false
             }
         };
-        *valid = complete;
         if let Some(start) = started.filter(|_| complete) {
             self.unblock(start);
         }
@@ -115,8 +111,11 @@ impl OrderProtocol {
         for key in self.open_keys() {
             self.resolve(&key, out);
         }
-        // A list that lacks an old order still shows the new ones.
-        Some(complete || self.listed.lists.session(session).is_some_and(|list| !list.is_monotone()))
+        match self.listed.lists.session(session) {
+            _ if complete => ListWorth::Valid,
+            Some(list) if !list.is_monotone() => ListWorth::LacksOrders,
+            _ => ListWorth::MayBeOld,
+        }
     }
 
     /// Takes in a list that the caller read: what it holds counts, what it lacks does not.
@@ -260,7 +259,8 @@ impl OrderProtocol {
         }
     }
 
-    // An acknowledged order must look like the one that was sent. Otherwise our orders cannot be recognised in lists.
+    /// Compares a record with what its owner asked for. An acknowledged order must look like the one that was sent, or our
+    /// orders cannot be recognised in lists.
     fn calibrate(&mut self, owner: IntentNo, record: &OrderRecord, source: Source, out: &mut Vec<Effect>) {
         let by_poller = source.by_poller;
         let Some(intent) = self.intents.get(&owner) else { return };

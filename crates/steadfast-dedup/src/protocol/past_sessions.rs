@@ -67,7 +67,7 @@ impl OrderProtocol {
             .any(|session| self.watches.own_look(session).wanted && self.is_watched_in(session))
     }
 
-    /// Notes the end of a read of a past session's list; `looked`: it brought a list.
+    /// Notes the end of a read of a past session's list; `looked`: it brought a list that is not older than the read.
     pub(crate) fn end_own_look(&mut self, started: Option<ReadStart>, looked: bool) {
         let tried = match started {
             Some(start) => vec![(start.session, start.at)],

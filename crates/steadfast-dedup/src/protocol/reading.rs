@@ -5,7 +5,11 @@ use steadfast_spec::OrderRecord;
 use crate::{
     numbers::{ReadNo, Session},
     protocol::{
-        doubt::Fault, effect::Effect, order_protocol::OrderProtocol, read_fault::ReadFault, reads::ReadStart,
+        doubt::Fault,
+        effect::Effect,
+        order_protocol::OrderProtocol,
+        read_fault::ReadFault,
+        reads::{ListWorth, ReadStart},
         wake::Purpose,
     },
 };
@@ -32,7 +36,8 @@ impl OrderProtocol {
         self.listed.lists.meet(session);
     }
 
-    // The lost list was the only one that could show some orders absent. Judge those by other sessions' lists now.
+    /// Notes that a session's list cannot be read any more. It was the only one that could show some orders absent: other
+    /// sessions' lists judge them now.
     pub(crate) fn lose(&mut self, session: Session, out: &mut Vec<Effect>) {
         if self.sessions.lose(self.scoped(session)) {
             for key in self.open_keys() {
@@ -53,20 +58,20 @@ impl OrderProtocol {
         let stale = read.is_some_and(|read| read.day != self.time.day());
         let failed = |protocol: &mut Self, fault| {
             protocol.note_fault(fault);
-            None
+            ListWorth::Useless
         };
-        let mut valid = false;
-        let looked = match list {
+        let worth = match list {
             Ok(_) if stale => failed(self, Fault::Failed),
             Ok(records) => {
                 let taken = read.and_then(|read| read.taken);
-                self.take_list(started, taken, records, &mut valid, out)
+                self.take_list(started, taken, records, out)
             }
             Err(ReadFault::Failed) => failed(self, Fault::Failed),
             Err(ReadFault::Forbidden | ReadFault::TooLong | ReadFault::Unreadable) => {
                 failed(self, Fault::Unusable)
             }
         };
+        let valid = worth == ListWorth::Valid;
         // The list of a past session may lack orders that were placed since.
         if read.is_some_and(|read| read.purpose != Purpose::OwnSession) {
             self.check_refusals(started, valid, out);
@@ -86,16 +91,16 @@ impl OrderProtocol {
         };
         self.reads.end_try(tried, self.knows_list(), self.time.now());
         if read.is_some_and(|read| read.purpose == Purpose::OwnSession) {
-            self.end_own_look(started, looked == Some(true));
+            self.end_own_look(started, worth.is_current());
         }
         // Late orders may have been sent in any session.
         if read.is_none_or(|read| read.purpose != Purpose::OwnSession) {
-            self.reads.note_current(looked);
-            if let Some(start) = started.filter(|_| looked == Some(true)) {
+            self.reads.note_current(worth);
+            if let Some(start) = started.filter(|_| worth.is_current()) {
                 self.watches.end_believed(start.at);
                 self.end_rejections(start.at);
             }
-            self.go_on_looking(started, looked, out);
+            self.go_on_looking(started, worth, out);
         }
     }
 

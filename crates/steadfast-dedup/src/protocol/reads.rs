@@ -53,6 +53,31 @@ pub(crate) struct Taken {
     pub(crate) too_long: bool,
 }
 
+/// How much a read's list proves, the least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ListWorth {
+    /// Nothing: there is no list, or it cannot be used.
+    Useless,
+    /// The orders in it exist. It may be older than the read, so it may lack any other.
+    MayBeOld,
+    /// It is of the time of the read, and shows the new orders. It lacks an old one.
+    LacksOrders,
+    /// It is valid: an order that it lacks counts as missing.
+    Valid,
+}
+
+impl ListWorth {
+    /// True if there is a list.
+    pub(crate) fn is_list(self) -> bool {
+        self > Self::Useless
+    }
+
+    /// True if the list is not older than the read.
+    pub(crate) fn is_current(self) -> bool {
+        self > Self::MayBeOld
+    }
+}
+
 /// When the list was last read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pace {
@@ -130,14 +155,14 @@ impl Reads {
         Some(purpose)
     }
 
-    // A refused read waits, and is sent again, in the lane that it was opened in.
+    /// Notes that a read was refused. It waits in the lane that it was opened in, and is sent again.
     pub(crate) fn turn_away(&mut self, number: ReadNo) {
         if let Some(read) = self.open.get_mut(&number) {
             read.on_wire = false;
         }
     }
 
-    // Nothing has left, so the next read keeps its distance from the one before.
+    /// Gives up a read. If it has not left, the next one keeps its distance from the read before it.
     pub(crate) fn withdraw(&mut self, number: ReadNo) {
         if let Some(read) = self.open.remove(&number).filter(|read| read.started.is_none()) {
             self.pace = read.before;
@@ -175,10 +200,10 @@ impl Reads {
         self.pace.spaced = Some(now);
     }
 
-    /// Notes how a read ended that may hold orders of any session, as for `take_list`.
-    pub(crate) fn note_current(&mut self, looked: Option<bool>) {
-        self.pace.failed = looked != Some(true);
-        self.pace.without_list = looked.is_none();
+    /// Notes the list of a read that may hold orders of any session.
+    pub(crate) fn note_current(&mut self, worth: ListWorth) {
+        self.pace.failed = !worth.is_current();
+        self.pace.without_list = !worth.is_list();
     }
 
     fn pace(&mut self, purpose: Purpose, now: Duration) {
