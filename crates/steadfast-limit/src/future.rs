@@ -95,7 +95,7 @@ where
                 // The wait for a permit comes first: a service made ready before it would block others meanwhile.
                 StateProj::Waiting { mut acquire, held } => {
                     // A permit taken back is no permit, also if the service is ready now.
-                    if this.permit.take_if(|permit| !permit.watch(cx.waker())).is_some() {
+                    if this.permit.take_if(|permit| !permit.keep_alive(cx.waker())).is_some() {
                         acquire.as_mut().return_to_head();
                     }
                     let granted = match this.permit {
@@ -115,7 +115,7 @@ where
                         Some(Poll::Ready(ready)) => ready,
                         Some(Poll::Pending) => {
                             if let Some(permit) = this.permit.as_mut().filter(|_| granted.is_some()) {
-                                permit.watch(cx.waker());
+                                permit.keep_alive(cx.waker());
                             }
                             return Poll::Pending;
                         }
@@ -143,7 +143,7 @@ where
                 StateProj::Sent { answer } => {
                     let Poll::Ready(answer) = answer.poll(cx).map_err(Into::into) else {
                         if let Some(permit) = this.permit {
-                            permit.watch(cx.waker());
+                            permit.keep_alive(cx.waker());
                         }
                         return Poll::Pending;
                     };

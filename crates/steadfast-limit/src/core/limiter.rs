@@ -141,7 +141,7 @@ impl Limiter {
             return Decision::Granted(grant);
         }
         if let Some(refusal) = self.hopeless(keys, ask, former, now)
-            && (!self.makes_room(keys, now) || self.hopeless(keys, ask, former, now).is_some())
+            && (!self.drop_absent(keys, now) || self.hopeless(keys, ask, former, now).is_some())
         {
             return Decision::Refused(refusal);
         }

@@ -128,7 +128,7 @@ impl Acquire {
         loop {
             if let Some(asking) = this.asking.as_mut() {
                 // As for a call on its way: a future that is not polled gives its slot to the next.
-                let holds = asking.permit.watch(cx.waker());
+                let holds = asking.permit.keep_alive(cx.waker());
                 let answer =
                     if holds { Some(ready!(asking.answer.get_mut().as_mut().poll(cx))) } else { None };
                 let permit = this.asking.take().map(|asking| asking.permit);

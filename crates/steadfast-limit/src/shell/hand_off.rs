@@ -58,7 +58,7 @@ impl HandOff {
             let left = former.filter(|former| waits != Some(*former));
             let forgotten = left.and_then(|former| wakers.forget(former));
             let replaced = waits.and_then(|waiter| wakers.keep(waiter, waker));
-            let wakes_at = waits.map_or(Nanos::MAX, |waiter| core.wakes_at(waiter, now));
+            let wakes_at = waits.map_or(Nanos::MAX, |waiter| core.plan_wake(waiter, now));
             (decision, wakes_at, asked, (forgotten, replaced))
         });
         asked.into_iter().for_each(Waker::wake);
@@ -81,7 +81,7 @@ impl HandOff {
 
     /// Records that the call behind `grant` was polled and is pending, and keeps its waker. False if the call must
     /// ask for a new permit: it had not left, and its slots were given away while it was not polled.
-    pub(crate) fn watch(
+    pub(crate) fn keep_alive(
         &self,
         owner: &mut Option<usize>,
         grant: &mut Option<Grant>,
@@ -102,7 +102,7 @@ impl HandOff {
     }
 
     /// Removes a call that has ended and returns the grant that it still held.
-    pub(crate) fn watch_no_more(&self, owner: usize) -> Option<Grant> {
+    pub(crate) fn end_call(&self, owner: usize) -> Option<Grant> {
         let (grant, _waker) = self.state.lock().open_calls.remove(owner)?;
         grant
     }

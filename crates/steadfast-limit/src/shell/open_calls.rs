@@ -102,7 +102,7 @@ impl OpenCalls {
                 if due <= now {
                     open.asked = now;
                     // A task that neglects its calls may neglect its waits as well.
-                    core.call_all(grant.keys(), now);
+                    core.call_roll(grant.keys(), now);
                     woken.push(open.waker.clone());
                 } else {
                     self.next = self.next.min(due);

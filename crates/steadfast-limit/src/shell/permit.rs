@@ -108,21 +108,21 @@ impl Permit {
         }
     }
 
-    /// Records that the call was polled and is pending. `waker` is called to ask for a sign of life. False if the
-    /// call must ask for another permit.
-    pub(crate) fn watch(&mut self, waker: &Waker) -> bool {
+    /// Records that the call was polled and is pending. A call that is not polled for a while is woken by `waker`, and
+    /// loses its slots if it is still not polled. False if the call must ask for another permit.
+    pub(crate) fn keep_alive(&mut self, waker: &Waker) -> bool {
         // The other processes may count it as lost by now.
         if self.sent.is_none() && self.shared_slot.as_ref().is_some_and(|slot| !slot.is_usable()) {
             return false;
         }
         let now = self.shared.now();
         let Self { shared, grant, owner, sent, .. } = self;
-        shared.hand_off().watch(owner, grant, *sent, waker, now)
+        shared.hand_off().keep_alive(owner, grant, *sent, waker, now)
     }
 
     fn take(&mut self) -> Option<Grant> {
         match self.owner.take() {
-            Some(owner) => self.shared.hand_off().watch_no_more(owner),
+            Some(owner) => self.shared.hand_off().end_call(owner),
             None => self.grant.take(),
         }
     }
@@ -139,7 +139,7 @@ impl Permit {
         }
         if matches!(answer, Answer::TooManyRequests { .. }) && self.owner.is_some() {
             // If the call was presumed counted, it counts once more. Otherwise its zones would not hear of the 429.
-            self.watch(Waker::noop());
+            self.keep_alive(Waker::noop());
         }
         let Some(grant) = self.take() else { return };
         let watched = watched.filter(|_| matches!(answer, Answer::TooManyRequests { .. }));

@@ -27,12 +27,11 @@ impl Limiter {
     /// How long after the keeper of the zone's timer its deputy acts.
     const DEPUTY_AFTER: Nanos = 10_000_000;
 
-    /// Returns when `waiter` wakes at the latest: the keeper of the zone's timer, or a granted waiter, may be
-    /// absent.
+    /// Returns when `waiter` wakes at the latest, and makes it the deputy in each queue where that place is free.
     ///
-    /// One present waiter that is not foremost is the deputy and keeps the same timer. All others wake twice a
-    /// second.
-    pub(crate) fn wakes_at(&mut self, waiter: WaiterId, now: Nanos) -> Nanos {
+    /// The foremost waiter of a queue keeps its timer, and may be absent, as may a granted one. So one other waiter, the
+    /// deputy, keeps the same timer; all others wake twice a second.
+    pub(crate) fn plan_wake(&mut self, waiter: WaiterId, now: Nanos) -> Nanos {
         let mut at = self.waiters.next_check().min(now.saturating_add(Self::WAKES_EVERY));
         let Some(keys) = self.waiters.get(waiter).map(Waiter::keys) else { return at };
         for id in keys.iter() {
@@ -63,7 +62,7 @@ impl Limiter {
             if !is_over && now < granted + Self::COLLECTED_WITHIN {
                 // ## Granted => Granted, and all waiters behind are called
                 self.waiters.check_at(waiter, granted + Self::COLLECTED_WITHIN);
-                self.call_all(keys, now);
+                self.call_roll(keys, now);
             } else {
                 // ## Granted => gone
                 //
@@ -74,7 +73,7 @@ impl Limiter {
         }
         // All absent waiters leave before the first grant moves on. Waiters not called before are called now.
         lapsed.iter().for_each(|grant| self.dismiss(grant.keys(), now.saturating_sub(1)));
-        lapsed.iter().for_each(|grant| self.call_all(grant.keys(), now));
+        lapsed.iter().for_each(|grant| self.call_roll(grant.keys(), now));
         lapsed.into_iter().for_each(|grant| self.give_back(grant, now));
     }
 
@@ -101,8 +100,8 @@ impl Limiter {
         Some(grant)
     }
 
-    /// True if dropping absent waiters shortened the queues, for a request that would be refused.
-    pub(super) fn makes_room(&mut self, keys: KeySet, now: Nanos) -> bool {
+    /// Drops absent waiters, for a request that would be refused otherwise. True if that shortened the queues.
+    pub(super) fn drop_absent(&mut self, keys: KeySet, now: Nanos) -> bool {
         // Each check costs time proportional to the number of waiters.
         let is_due = keys
             .iter()
@@ -115,7 +114,7 @@ impl Limiter {
         self.drop_expired(keys, now);
         self.dismiss(keys, now.saturating_sub(Self::CALLED_AFTER));
         self.dispatch(keys, now);
-        self.call_all(keys, now);
+        self.call_roll(keys, now);
         self.places(keys) < before
     }
 
@@ -125,7 +124,7 @@ impl Limiter {
     }
 
     /// Wakes all waiters for a roll call, unless one has just been made.
-    pub(crate) fn call_all(&mut self, keys: KeySet, now: Nanos) {
+    pub(crate) fn call_roll(&mut self, keys: KeySet, now: Nanos) {
         self.dismiss(keys, now.saturating_sub(Self::CALLED_AFTER));
         for id in keys.iter() {
             if let Some(queue) = self.keys.queue_mut(id)
