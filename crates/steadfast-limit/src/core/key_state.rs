@@ -14,7 +14,11 @@ use crate::core::{
     lanes::is_smoothed,
     queue::{Place, Queue},
     rules::Rules,
-    spent::{in_flight::InFlight, log::StampLog, lost::Lost},
+    spent::{
+        in_flight::InFlight,
+        log::StampLog,
+        lost::{Lost, LostAt},
+    },
     time::Nanos,
     trust::{
         circuit_breaker::Verdict,
@@ -177,19 +181,12 @@ impl KeyState {
         self.optimistic = self.optimistic.saturating_sub(share.optimistic.into());
     }
 
-    /// Records that the answer to a request is lost. The lanes that must get out count it as given up at `given_up`;
-    /// for all others the gateway may count it until `counted`.
-    pub(crate) fn lose(
-        &mut self,
-        rules: &Rules,
-        share: Share,
-        (given_up, counted): (Nanos, Nanos),
-        now: Nanos,
-    ) {
+    /// Records that the answer to a request is lost.
+    pub(crate) fn lose(&mut self, rules: &Rules, share: Share, at: LostAt, now: Nanos) {
         self.changed();
         self.in_flight.leave(share.at);
         self.lost.expire(now, self.retention(rules));
-        self.lost.push(given_up, counted + rules.late);
+        self.lost.push(LostAt { counted: at.counted + rules.settle, ..at });
         self.no_answer(share, now);
     }
 
@@ -248,7 +245,7 @@ impl KeyState {
         self.changed();
         self.in_flight.leave(granted);
         self.log.expire(now, self.retention(rules), rules.unit);
-        self.log.push(now + rules.late, rules.unit, rules.usual);
+        self.log.push(now + rules.settle, rules.unit, rules.usual);
     }
 
     /// Records that a request brought no answer. If the zone awaited it, the next request is awaited instead.

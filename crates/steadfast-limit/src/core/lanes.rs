@@ -5,7 +5,8 @@ pub(crate) fn must_get_out(lane: Lane) -> bool {
     lane <= Lane::Verification
 }
 
-/// True if requests without an answer hold back `lane` for little more than a window.
+/// True if requests without an answer hold back `lane` for little more than a window. No lane is exempt in a limiter with
+/// [`strict_critical`](crate::Builder::strict_critical).
 pub(crate) fn is_exempt(lane: Lane, strict: bool) -> bool {
     !strict && must_get_out(lane)
 }

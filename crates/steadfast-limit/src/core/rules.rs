@@ -34,7 +34,7 @@ pub(crate) struct Rules {
     pub(crate) bounds: Box<[Bound]>,
     pub(crate) profile: Profile,
     /// A request may still be counted for this long after its answer.
-    pub(crate) late: Nanos,
+    pub(crate) settle: Nanos,
     /// How long a stamp matters.
     pub(crate) retention: Nanos,
     /// The resolution of a stamp.
@@ -63,6 +63,15 @@ pub(crate) struct Bound {
     pub(crate) at_once: u32,
 }
 
+/// How much of one window a lane may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Allowance {
+    /// The limit of the window, reserves included.
+    pub(crate) limit: u32,
+    /// The part of it that the lane may fill.
+    pub(crate) ceiling: u32,
+}
+
 /// A rate and a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Smoothing {
@@ -89,17 +98,17 @@ impl Rules {
             let period = std::time::Duration::from_nanos(pair[0].nominal);
             return Err(InvalidLimiter::DuplicatePeriod { zone, period });
         }
-        let late = nanos(quota.late).ok_or(InvalidLimiter::CountedTooLate(zone))?;
+        let settle = nanos(quota.settle).ok_or(InvalidLimiter::CountedTooLate(zone))?;
         let longest = bounds.last().map_or(0, |bound| bound.period);
         let most = bounds.iter().map(|bound| bound.limit).max().unwrap_or(0);
         Ok(Self {
             zone,
             scope: quota.scope,
             profile: quota.profile,
-            late,
+            settle,
             retention: looks_back(quota.profile) * longest,
             // The range of a stamp is four times the longest period, and never finer than a microsecond.
-            unit: (4 * longest).saturating_add(late).div_ceil(u64::from(u32::MAX)).max(1_000),
+            unit: (4 * longest).saturating_add(settle).div_ceil(u64::from(u32::MAX)).max(1_000),
             usual: looks_back(quota.profile) as usize * most as usize,
             ceilings: quota.ceilings,
             smoothing: bounds.last().and_then(|bound| bound.smoothing(bounds[0])),
@@ -117,13 +126,13 @@ impl Rules {
         self.bounds.first().map_or(0, |bound| bound.period / u64::from(bound.limit.max(1)))
     }
 
-    /// Returns how much `lane` may fill of the window at `place` (0 is the shortest): of the limit, and of its
-    /// ceiling. The limit of the shortest window is the `learned` one, if there is one.
-    pub(crate) fn allows(&self, place: usize, lane: Lane, learned: Option<u32>) -> (u32, u32) {
+    /// Returns how much `lane` may use of the window at `place` (0 is the shortest). The limit of the shortest window is
+    /// the `learned` one, if there is one.
+    pub(crate) fn allows(&self, place: usize, lane: Lane, learned: Option<u32>) -> Allowance {
         let bound = &self.bounds[place];
         match learned.filter(|_| place == 0) {
-            Some(limit) => (limit, self.ceilings.ceiling(lane, limit).max(1)),
-            None => (bound.limit, bound.ceilings[lane as usize]),
+            Some(limit) => Allowance { limit, ceiling: self.ceilings.ceiling(lane, limit).max(1) },
+            None => Allowance { limit: bound.limit, ceiling: bound.ceilings[lane as usize] },
         }
     }
 

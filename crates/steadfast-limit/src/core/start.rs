@@ -1,4 +1,4 @@
-use crate::core::{key_state::KeyState, rules::Rules, time::Nanos};
+use crate::core::{key_state::KeyState, rules::Rules, spent::lost::LostAt, time::Nanos};
 
 /// A start that did not know all that was sent before it: what counts as spent in every key that is new to the limiter.
 ///
@@ -36,7 +36,7 @@ impl Start {
 
     /// Returns when the gateway has counted the requests of an earlier process, if ever.
     fn counted_by(self, rules: &Rules) -> Nanos {
-        self.at + self.after_process + rules.late
+        self.at + self.after_process + rules.settle
     }
 
     /// Applies it to a new key.
@@ -47,9 +47,10 @@ impl Start {
                 // The lanes that must get out do not wait for requests that were perhaps never sent. For these lanes they
                 // count as given up two windows ago, which is past every rule.
                 let shortest = rules.bounds.first().map_or(0, |bound| bound.period);
-                let (given_up, counted) = (self.at.saturating_sub(2 * shortest), self.counted_by(rules));
+                let given_up = self.at.saturating_sub(2 * shortest);
+                let at = LostAt { given_up, counted: self.counted_by(rules) };
                 for _ in 0..rules.most_within(Self::RECORDED_WITHIN) {
-                    state.assume_lost(given_up, counted);
+                    state.assume_lost(at);
                 }
             }
         }
@@ -111,7 +112,7 @@ mod tests {
             state.opens(&rules, lane, Question::Next { ahead: 0 }, false, AT, &mut Vec::new()).unwrap()
         };
         assert!(opens(Lane::Critical) <= AT);
-        assert!(opens(Lane::Trading) > AT + AFTER + rules.late);
+        assert!(opens(Lane::Trading) > AT + AFTER + rules.settle);
     }
 
     #[test]
@@ -126,7 +127,7 @@ mod tests {
     fn a_start_is_over_with_the_last_window_that_it_fills_and_no_earlier() {
         let quota = Quota::new(Zone::GENERAL, Scope::AuthToken).limit(10, SECOND).limit(400, MINUTE);
         let rules = rules(quota.settle(Duration::from_secs(5)));
-        let counted = AT + AFTER + rules.late;
+        let counted = AT + AFTER + rules.settle;
         for (start, over) in [(ALL, AT + rules.longest()), (UNRECORDED, counted + rules.retention)] {
             assert!(!start.is_over(&rules, over - 1), "{start:?}");
             assert!(start.is_over(&rules, over), "{start:?}");

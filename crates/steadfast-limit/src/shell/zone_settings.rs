@@ -51,7 +51,7 @@ impl ZoneLimiter {
             scope: rules.scope,
             profile: rules.profile,
             windows: rules.bounds.iter().map(|bound| WindowSettings::of(bound, rules.profile)).collect(),
-            settle: Duration::from_nanos(rules.late),
+            settle: Duration::from_nanos(rules.settle),
         };
         self.shared.with(|core, _| core.rules().iter().map(of).collect())
     }

@@ -12,8 +12,8 @@ pub(crate) struct Slots<'a> {
 }
 
 impl Slots<'_> {
-    /// Returns how many of `limit` slots are free, at least one, from each instant on at which one more is, if nothing
-    /// else happens. The first is in force at `now`, unless none is free by then. Nothing if one must be answered first.
+    /// Returns how many of `limit` slots are free, and from when on, if nothing else happens: first as many as are free at
+    /// `now`, or else the first one that will be, then one more at a time. Nothing if none is free before an answer.
     pub(crate) fn free(self, limit: u32, period: Nanos, now: Nanos) -> impl Iterator<Item = (Nanos, u32)> {
         let held = &self.held[self.held.partition_point(|stamp| stamp + period <= now)..];
         let all = held.len() + self.until_answered as usize;

@@ -6,7 +6,7 @@ use super::KeyState;
 use crate::core::{
     count::{paced, universal},
     lanes::{is_exempt, is_smoothed, must_get_out},
-    rules::{Bound, Rules, profile::Profile},
+    rules::{Allowance, Bound, Rules, profile::Profile},
     spent::stamps::Stamps,
     time::{LATEST, Nanos},
     trust::trust_level::Counting,
@@ -68,24 +68,24 @@ impl KeyState {
         let lost = |busy| Unanswered { stamps: self.lost_for(lane, strict).into(), busy };
         match question {
             Question::Alone => {
-                let spread = self.spread_opens(rules, lane, &lost(0), (&[], 0), now)?;
+                let spread = self.spread_opens(rules, lane, &lost(0), &[], 0, now)?;
                 windows(lost(0)).map(|opens| opens.max(spread))
             }
             Question::Interpolated => windows(self.unanswered(lane, strict, Nanos::MAX)),
             Question::Next { ahead } => {
-                let mut patient = self.unanswered(lane, strict, Nanos::MAX);
-                let spread =
-                    self.spread_opens(rules, lane, &patient, (self.in_flight.granted(), ahead), now)?;
-                patient.busy = patient.busy.saturating_add(ahead);
-                let patient = windows(patient);
-                // A paced bucket is full until a future stamp. So the requests on their way are tried both ways, as
-                // stamps of the future and as requests to be answered first; the earlier instant holds.
+                let mut unanswered = self.unanswered(lane, strict, Nanos::MAX);
+                let on_their_way = self.in_flight.granted();
+                let spread = self.spread_opens(rules, lane, &unanswered, on_their_way, ahead, now)?;
+                unanswered.busy = unanswered.busy.saturating_add(ahead);
+                let if_given_up = windows(unanswered);
+                // For an exempt lane each request on its way is a stamp of the future, when patience with it ends, and a
+                // paced bucket is full until its last stamp. If all are answered before that, the bucket opens earlier.
                 let is_paced = matches!(self.counting(rules.profile, 0, lane), Counting::Paced { .. });
-                let answered = (is_paced && is_exempt(lane, strict))
+                let if_answered = (is_paced && is_exempt(lane, strict))
                     .then(|| windows(lost(self.in_flight.len().saturating_add(ahead))))
                     .flatten();
                 let paused = self.penalty.as_ref().map_or(0, |penalty| penalty.breaker().admits_at(lane));
-                let opens = patient.into_iter().chain(answered).min()?;
+                let opens = if_given_up.into_iter().chain(if_answered).min()?;
                 Some(opens.max(spread).max(paused).max(self.held_back(lane)))
             }
         }
@@ -103,8 +103,8 @@ impl KeyState {
     ) -> Option<Nanos> {
         let stamps = Stamps::new(&self.log, rules.unit, &unanswered.stamps);
         rules.bounds.iter().enumerate().try_fold(0, |opens: Nanos, (place, bound)| {
-            let (counting, allowed) = self.counted(rules, place, lane, question);
-            bound_opens(bound, counting, stamps, allowed, unanswered.busy, now, scratch)
+            let (counting, allowance) = self.counting_for(question, rules, place, lane);
+            bound_opens(bound, counting, stamps, allowance, unanswered.busy, now, scratch)
                 .map(|at| opens.max(at))
         })
     }
@@ -134,7 +134,7 @@ impl KeyState {
         let busy = unanswered.busy as usize;
         let learned = self.learned(lane);
         let windows = rules.bounds.iter().enumerate().map(|(place, bound)| {
-            let (_, ceiling) = rules.allows(place, lane, learned);
+            let ceiling = rules.allows(place, lane, learned).ceiling;
             let held = stamps.held(now, bound.period);
             // Requests ahead do not wait for the slots of lost requests as long as others free themselves.
             if stamps.kth_latest(1).is_some_and(|latest| latest > now) {
@@ -171,22 +171,27 @@ impl KeyState {
             return false;
         }
         let (all, question) = (self.unanswered(lane, true, Nanos::MAX), Question::Next { ahead: 0 });
-        let spread = self.spread_opens(rules, lane, &all, (self.in_flight.granted(), 0), now);
+        let spread = self.spread_opens(rules, lane, &all, self.in_flight.granted(), 0, now);
         let windows = self.windows_open(rules, lane, question, &all, now, scratch);
         let is_later = |opens: Option<Nanos>| opens.is_none_or(|opens| opens > now);
         is_later(spread) || is_later(windows)
     }
 
-    /// Returns how the window at `place` is counted for the answer to `question`, and how much `lane` may fill of it: of
-    /// the limit, and of its ceiling.
-    fn counted(&self, rules: &Rules, place: usize, lane: Lane, question: Question) -> (Counting, (u32, u32)) {
+    /// Returns how the window at `place` is counted for the answer to `question`, and how much of it `lane` may use.
+    fn counting_for(
+        &self,
+        question: Question,
+        rules: &Rules,
+        place: usize,
+        lane: Lane,
+    ) -> (Counting, Allowance) {
         let allowed = || rules.allows(place, lane, self.learned(lane));
         match question {
             Question::Next { .. } => (self.counting(rules.profile, place, lane), allowed()),
             Question::Alone => (self.trusted(rules.profile, place, lane), allowed()),
             Question::Interpolated => {
                 let limit = rules.bounds[place].limit;
-                (Counting::Universal, (limit, limit))
+                (Counting::Universal, Allowance { limit, ceiling: limit })
             }
         }
     }
@@ -243,12 +248,12 @@ impl KeyState {
     }
 }
 
-/// Returns the same as [`KeyState::opens`], for one window with the given limit and ceiling.
+/// Returns the same as [`KeyState::opens`], for one window.
 fn bound_opens(
     bound: &Bound,
     counting: Counting,
     stamps: Stamps<'_>,
-    (limit, ceiling): (u32, u32),
+    Allowance { limit, ceiling }: Allowance,
     busy: u32,
     now: Nanos,
     scratch: &mut Vec<Nanos>,
@@ -267,7 +272,7 @@ fn bound_opens(
         // A gateway that has lowered its limit to one allows one in any second, and the universal rule one in two.
         Counting::Spread { .. } if limit == 1 && bound.limit > 1 => Some(log),
         Counting::Spread { .. } => {
-            let whole = (limit, limit);
+            let whole = Allowance { limit, ceiling: limit };
             let universal = bound_opens(bound, Counting::Universal, stamps, whole, busy, now, scratch)?;
             Some(universal.max(log))
         }

@@ -1,5 +1,5 @@
 use super::KeyState;
-use crate::core::{rules::Rules, time::Nanos};
+use crate::core::{rules::Rules, spent::lost::LostAt, time::Nanos};
 
 /// State that outlives a token or a process.
 impl KeyState {
@@ -21,9 +21,9 @@ impl KeyState {
     }
 
     /// Counts a request that an earlier process may have sent, as [`lose`](Self::lose) does.
-    pub(crate) fn assume_lost(&mut self, given_up: Nanos, counted: Nanos) {
+    pub(crate) fn assume_lost(&mut self, at: LostAt) {
         self.changed();
-        self.lost.push(given_up, counted);
+        self.lost.push(at);
     }
 
     /// Adds the stamps of an earlier process. Those in the future belong to requests that it lost.
@@ -38,13 +38,13 @@ impl KeyState {
             self.log.push(stamp, rules.unit, rules.usual);
         }
         for stamp in later {
-            self.lost.push(now, stamp);
+            self.lost.push(LostAt { given_up: now, counted: stamp });
         }
     }
 
     /// Returns the stamps of answered and lost requests that still matter at `now`.
     pub(crate) fn spent<'a>(&'a self, rules: &Rules, now: Nanos) -> impl Iterator<Item = Nanos> + use<'a> {
-        let first = self.log.over(now, self.retention(rules), rules.unit);
+        let first = self.log.expired(now, self.retention(rules), rules.unit);
         self.log.from(first, rules.unit).chain(self.lost.counted().iter().copied())
     }
 }

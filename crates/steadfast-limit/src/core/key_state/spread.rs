@@ -11,8 +11,8 @@ use crate::core::{
 
 /// The distance between requests after a 429.
 impl KeyState {
-    /// Returns when a request of `lane` keeps its distance from the others, with those `on_their_way` and as many
-    /// `ahead`; 0 where the zone is not spread.
+    /// Returns when a request of `lane` keeps its distance from the others; 0 where the zone is not spread. Of the others,
+    /// some are `on_their_way`, each as the instant of its grant, and `ahead` wait before it.
     ///
     /// Every slot that becomes free meanwhile makes the distance shorter, so the answer is the first of those instants
     /// at which the distance of that instant is kept. It is the same at each `now` before it.
@@ -21,7 +21,8 @@ impl KeyState {
         rules: &Rules,
         lane: Lane,
         unanswered: &Unanswered<'_>,
-        (on_their_way, ahead): (&[Nanos], u32),
+        on_their_way: &[Nanos],
+        ahead: u32,
         now: Nanos,
     ) -> Option<Nanos> {
         let (Counting::Spread { burst }, Some(bound)) =
@@ -29,7 +30,7 @@ impl KeyState {
         else {
             return Some(0);
         };
-        let (limit, _) = rules.allows(0, lane, self.learned(lane));
+        let limit = rules.allows(0, lane, self.learned(lane)).limit;
         // A request on its way fills the bucket when its patience ends. With a burst there may be room beside it now.
         let patience = Self::PATIENCE.min(bound.period);
         let mut given_up = self.lost.given_up().to_vec();

@@ -1,16 +1,12 @@
-use std::time::Duration;
-
 use steadfast_call::Lane;
 
 use super::{Limiter, waiters::Waiter};
 use crate::{
     core::{
         decision::{Ask, Decision, Grant, WaiterId},
-        event::Event,
         key_set::KeySet,
-        queue::{Alarm, Place, Queue},
+        queue::{Alarm, Place},
         time::Nanos,
-        trust::circuit_breaker::After,
     },
     error::Refusal,
 };
@@ -25,8 +21,17 @@ enum Obstacle {
     Elsewhere,
 }
 
-/// Answers that hold for all waiters of a lane behind one, while a queue is examined: they have more ahead of them, and
-/// no slot is given back meanwhile.
+/// A look through one queue, from its front.
+struct Scan {
+    /// The key whose queue it is.
+    here: usize,
+    /// How many waiters were passed. All of them stand ahead of the next one.
+    ahead: u32,
+    remembered: Remembered,
+}
+
+/// Answers that hold for all later waiters of a lane in the scan: they have more ahead of them, and no slot is given back
+/// meanwhile.
 #[derive(Default)]
 struct Remembered {
     /// Other zones that have no room.
@@ -37,41 +42,6 @@ struct Remembered {
 
 /// Operations on the queues.
 impl Limiter {
-    /// Stops a zone after a 429.
-    pub(super) fn on_429(&mut self, id: usize, (pause, after): (Nanos, After), grant: &Grant, now: Nanos) {
-        let (state, rules) = self.keys.get_mut(id);
-        let (zone, key) = (rules.zone, state.key());
-        // Windows no longer than the pause empty during it. A longer one is probably spent only if the probe after a
-        // pause fails as well; a critical one that came before the time given by the service shows nothing new. The
-        // lanes that must get out probe after every pause.
-        if after == After::Pause && rules.longest() > pause {
-            state.fill(now + rules.longest());
-        }
-        // A probe that fails shows that the quota is still spent, not that critical requests follow too fast.
-        if grant.lane() == Lane::Critical && after == After::Nothing && !grant.proves_nothing() {
-            let change = state.critical_mismatch(rules, now);
-            self.report_critical_change(id, change);
-        }
-        let (state, rules) = self.keys.get_mut(id);
-        // Critical requests are not spread, and may use more than the other lanes have learned.
-        let is_explained =
-            grant.proves_nothing() || grant.lane() == Lane::Critical && state.trust().spreads();
-        if !is_explained {
-            self.events.push(Event::ModelMismatch { zone, key, ours: state.uses(rules, now) });
-            let change = state.mismatch(rules, now);
-            self.report_change(id, change);
-        }
-        let again = after != After::Nothing;
-        self.events.push(Event::Paused { zone, key, pause: Duration::from_nanos(pause), again });
-        for waiter in self.keys.queue(id).map(Queue::waiters).unwrap_or_default() {
-            let Some(known) = self.waiters.get(waiter) else { continue };
-            let opens = self.keys.get(id).0.paused_until(known.place().lane, now);
-            if known.send_by().is_some_and(|send_by| opens.is_some_and(|opens| send_by < opens)) {
-                self.refuse_late(waiter, now);
-            }
-        }
-    }
-
     /// Grants all waiters of `keys` that can be granted, foremost first, and sets the alarms.
     pub(super) fn dispatch(&mut self, keys: KeySet, now: Nanos) {
         self.mark_dirty(keys);
@@ -87,26 +57,26 @@ impl Limiter {
         self.dirty.extend(keys.iter().filter(|id| self.keys.queue(*id).is_some()));
     }
 
+    /// Grants the waiters of one queue that can be granted, and sets its alarm.
+    ///
     /// Passed waiters count as if they were on their way, so a request passes them only if they would all still fit.
     /// If this zone itself is full, the loop ends. A waiter stopped by another zone or by the smoother keeps its place
     /// here without stopping the rest.
     fn dispatch_one(&mut self, id: usize, now: Nanos) {
-        // All passed waiters stand ahead of the next one.
-        let mut ahead = 0;
-        let mut remembered = Remembered::default();
+        let mut scan = Scan { here: id, ahead: 0, remembered: Remembered::default() };
         let mut alarm: Option<Alarm> = None;
-        while let Some(place) = self.keys.queue(id).and_then(|queue| queue.at(ahead)) {
+        while let Some(place) = self.keys.queue(id).and_then(|queue| queue.at(scan.ahead)) {
             let Some(waiter) = self.waiters.get(place.waiter) else { break };
             let keys = waiter.keys();
             #[cfg(test)]
             if self.scans_plainly {
-                remembered = Remembered::default();
+                scan.remembered = Remembered::default();
             }
             if waiter.is_late(now) {
                 self.refuse_late(place.waiter, now);
                 continue;
             }
-            match self.obstacle_of(id, keys, &place, (ahead, &mut remembered), now) {
+            match self.obstacle_of(&mut scan, keys, &place, now) {
                 Some(Obstacle::Here(opens)) => {
                     let own = opens.map(|at| Alarm { waiter: place.waiter, at });
                     alarm = alarm.into_iter().chain(own).min_by_key(|alarm| alarm.at);
@@ -115,12 +85,12 @@ impl Limiter {
                 Some(Obstacle::Smoothed(at)) => {
                     // The smoother opens for all waiters at the same instant, so the foremost keeps the timer.
                     alarm.get_or_insert(Alarm { waiter: place.waiter, at });
-                    ahead += 1;
+                    scan.ahead += 1;
                 }
-                Some(Obstacle::Elsewhere) => ahead += 1,
+                Some(Obstacle::Elsewhere) => scan.ahead += 1,
                 None => {
                     // A smoother may still refuse; the next turn of the loop then stops the waiter.
-                    remembered.roomy = None;
+                    scan.remembered.roomy = None;
                     if self.charge_smoothers(keys, place.lane, now) {
                         let grant = self.spend(keys, place.lane, now);
                         self.conclude(place.waiter, Ok(grant));
@@ -134,23 +104,17 @@ impl Limiter {
         self.keys.get_mut(id).0.close_empty_queue();
     }
 
-    /// Returns the obstacle of the waiter at `place`, seen from the queue of `here`, with `ahead` before it.
-    fn obstacle_of(
-        &mut self,
-        here: usize,
-        keys: KeySet,
-        place: &Place,
-        (ahead, remembered): (u32, &mut Remembered),
-        now: Nanos,
-    ) -> Option<Obstacle> {
+    /// Returns the obstacle of the waiter at `place`, the next one of the scan.
+    fn obstacle_of(&mut self, scan: &mut Scan, keys: KeySet, place: &Place, now: Nanos) -> Option<Obstacle> {
+        let Scan { here, ahead, ref mut remembered } = *scan;
         let lane = place.lane;
         let opens =
             if remembered.roomy == Some(lane) { Some(now) } else { self.opens(here, lane, ahead, now) };
         if opens.is_none_or(|opens| opens > now) {
-            let smoothed = self.keys.get(here).0.smoothed_until(place.lane);
+            let smoothed = self.keys.get(here).0.smoothed_until(lane);
             return Some(match opens {
                 // Trading, which stands behind it, is not smoothed.
-                Some(at) if at <= smoothed && place.lane == Lane::Verification => Obstacle::Smoothed(at),
+                Some(at) if at <= smoothed && lane == Lane::Verification => Obstacle::Smoothed(at),
                 _ => Obstacle::Here(opens),
             });
         }
@@ -205,6 +169,7 @@ impl Limiter {
         }
     }
 
+    /// Refuses a request that can no longer be granted in time, if it is still queued.
     pub(super) fn refuse_late(&mut self, waiter: WaiterId, now: Nanos) {
         let Some(known) = self.waiters.get(waiter).filter(|known| known.waits()) else { return };
         let (keys, place) = (known.keys(), known.place());
@@ -217,7 +182,7 @@ impl Limiter {
             let opens = self.opens(id, place.lane, ahead, now).unwrap_or(now);
             worst = worst.max(Some((behind.max(opens), id)));
         }
-        let refusal = self.missed(worst, now);
+        let refusal = self.missed_deadline(worst, now);
         self.conclude(waiter, Err(refusal));
     }
 

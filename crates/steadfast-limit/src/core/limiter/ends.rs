@@ -1,10 +1,17 @@
+use std::time::Duration;
+
+use steadfast_call::Lane;
+
 use super::Limiter;
 use crate::core::{
     decision::{Answer, Grant, Loss},
+    event::Event,
     key_state::KeyState,
+    queue::Queue,
     settings::Settings,
+    spent::lost::LostAt,
     time::{LATEST, Nanos},
-    trust::circuit_breaker::Verdict,
+    trust::circuit_breaker::{After, Stop, Verdict},
 };
 
 /// The ends of granted requests.
@@ -26,14 +33,49 @@ impl Limiter {
                 }
                 Answer::TooManyRequests { retry_after } => {
                     let verdict = state.refused(rules, share, retry_after, now);
-                    if let Verdict::Opened { pause, after } = verdict {
-                        self.on_429(id, (pause, after), &grant, now);
+                    if let Verdict::Opened(stop) = verdict {
+                        self.on_429(id, stop, &grant, now);
                     }
                     self.keys.get_mut(id).0.optimistic_ended(share);
                 }
             }
         }
         self.dispatch(grant.keys(), now);
+    }
+
+    /// Stops a zone after a 429.
+    fn on_429(&mut self, id: usize, Stop { pause, after }: Stop, grant: &Grant, now: Nanos) {
+        let (state, rules) = self.keys.get_mut(id);
+        let (zone, key) = (rules.zone, state.key());
+        // Windows no longer than the pause empty during it. A longer one is probably spent only if the probe after a
+        // pause fails as well; a critical one that came before the time given by the service shows nothing new. The
+        // lanes that must get out probe after every pause.
+        if after == After::Pause && rules.longest() > pause {
+            state.fill(now + rules.longest());
+        }
+        // A probe that fails shows that the quota is still spent, not that critical requests follow too fast.
+        if grant.lane() == Lane::Critical && after == After::Nothing && !grant.proves_nothing() {
+            let change = state.critical_mismatch(rules, now);
+            self.report_critical_change(id, change);
+        }
+        let (state, rules) = self.keys.get_mut(id);
+        // Critical requests are not spread, and may use more than the other lanes have learned.
+        let is_explained =
+            grant.proves_nothing() || grant.lane() == Lane::Critical && state.trust().spreads();
+        if !is_explained {
+            self.events.push(Event::ModelMismatch { zone, key, ours: state.uses(rules, now) });
+            let change = state.mismatch(rules, now);
+            self.report_change(id, change);
+        }
+        let again = after != After::Nothing;
+        self.events.push(Event::Paused { zone, key, pause: Duration::from_nanos(pause), again });
+        for waiter in self.keys.queue(id).map(Queue::waiters).unwrap_or_default() {
+            let Some(known) = self.waiters.get(waiter) else { continue };
+            let opens = self.keys.get(id).0.paused_until(known.place().lane, now);
+            if known.send_by().is_some_and(|send_by| opens.is_some_and(|opens| send_by < opens)) {
+                self.refuse_late(waiter, now);
+            }
+        }
     }
 
     /// Records that the request left at `sent` and that its answer will never be seen.
@@ -62,7 +104,7 @@ impl Limiter {
         let given_up = now.min(sent.saturating_add(KeyState::PATIENCE)).min(counted);
         for (id, share) in grant.shares() {
             let (state, rules) = self.keys.get_mut(id);
-            state.lose(rules, share, (given_up, counted), now);
+            state.lose(rules, share, LostAt { given_up, counted }, now);
         }
         self.dispatch(grant.keys(), now);
     }

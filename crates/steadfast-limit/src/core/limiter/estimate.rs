@@ -36,7 +36,7 @@ impl Limiter {
             });
             let worst = estimates.max();
             if send_by < now || worst.is_some_and(|(at, _)| at > send_by) {
-                return Some(self.missed(worst, now));
+                return Some(self.missed_deadline(worst, now));
             }
         }
         if former.is_some() {
@@ -50,7 +50,8 @@ impl Limiter {
         })
     }
 
-    pub(super) fn missed(&self, worst: Option<(Nanos, usize)>, now: Nanos) -> Refusal {
+    /// Returns the refusal of a request that the `worst` of its keys admits too late, at the instant given.
+    pub(super) fn missed_deadline(&self, worst: Option<(Nanos, usize)>, now: Nanos) -> Refusal {
         worst.map_or(Refusal::NoZone, |(at, id)| Refusal::WouldMissDeadline {
             zone: self.keys.get(id).1.zone,
             earliest: Duration::from_nanos(at - now),

@@ -43,7 +43,7 @@ impl Limiter {
         let now = self.advance(now);
         let Some(id) = self.keys.find(zone, key) else { return Vec::new() };
         let (state, rules) = self.keys.get(id);
-        let latest = now + self.settings.arrives_within + rules.late;
+        let latest = now + self.settings.arrives_within + rules.settle;
         let on_their_way = (0..state.on_their_way()).map(|_| latest);
         let mut stamps: Vec<_> = state.spent(rules, now).chain(on_their_way).collect();
         stamps.sort_unstable();
@@ -73,7 +73,7 @@ impl Limiter {
         let after_process = self.settings.after_process();
         for id in keys.iter() {
             let (state, rules) = self.keys.get_mut(id);
-            let latest = now + after_process + rules.late;
+            let latest = now + after_process + rules.settle;
             let at = |offset: &i64| exported.saturating_add_signed(*offset).min(latest);
             state.restore(rules, stamps.iter().map(at), now);
         }

@@ -35,7 +35,7 @@ pub struct Quota {
     pub(crate) profile: Profile,
     pub(crate) ceilings: Ceilings,
     pub(crate) headroom: u32,
-    pub(crate) late: Duration,
+    pub(crate) settle: Duration,
 }
 
 impl Quota {
@@ -49,7 +49,7 @@ impl Quota {
             profile: Profile::default(),
             ceilings: Ceilings::default(),
             headroom: 0,
-            late: Duration::ZERO,
+            settle: Duration::ZERO,
         }
     }
 
@@ -105,7 +105,7 @@ impl Quota {
     /// Sets how long after its answer a request may still be counted, for gateways that count late. Default: zero.
     #[must_use]
     pub fn settle(mut self, lag: Duration) -> Self {
-        self.late = lag;
+        self.settle = lag;
         self
     }
 

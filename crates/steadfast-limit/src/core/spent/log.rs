@@ -40,7 +40,7 @@ impl StampLog {
     }
 
     /// Returns how many stamps are at least `period` old at `now`.
-    pub(crate) fn over(&self, now: Nanos, period: Nanos, unit: Nanos) -> usize {
+    pub(crate) fn expired(&self, now: Nanos, period: Nanos, unit: Nanos) -> usize {
         self.units.partition_point(|units| self.base + u64::from(*units) * unit + period <= now)
     }
 

@@ -1,5 +1,14 @@
 use crate::core::time::Nanos;
 
+/// The two instants by which one lost request is held.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LostAt {
+    /// When it was given up, or patience with it ended.
+    pub(crate) given_up: Nanos,
+    /// The latest instant at which the gateway may have counted it.
+    pub(crate) counted: Nanos,
+}
+
 /// Requests that left and whose answers will never be seen. When the gateway counted them is unknown.
 ///
 /// Each is held twice. For the lanes that can wait, until the last instant at which the gateway may have counted it.
@@ -20,8 +29,7 @@ struct Held {
 }
 
 impl Lost {
-    /// Adds a request given up at `given_up` that the gateway may count until `counted`.
-    pub(crate) fn push(&mut self, given_up: Nanos, counted: Nanos) {
+    pub(crate) fn push(&mut self, LostAt { given_up, counted }: LostAt) {
         let held = self.held.get_or_insert_default();
         for (stamps, stamp) in [(&mut held.given_up, given_up), (&mut held.counted, counted)] {
             let place = stamps.partition_point(|earlier| *earlier <= stamp);
@@ -74,8 +82,8 @@ mod tests {
     #[test]
     fn a_loss_ends_by_itself_earlier_for_those_who_must_get_out() {
         let mut lost = Lost::default();
-        lost.push(10, 40);
-        lost.push(11, 12);
+        lost.push(LostAt { given_up: 10, counted: 40 });
+        lost.push(LostAt { given_up: 11, counted: 12 });
         assert_eq!((lost.given_up(), lost.counted()), (&[10, 11][..], &[12, 40][..]));
         lost.expire(22, 10);
         assert_eq!((lost.given_up(), lost.counted()), (&[][..], &[40][..]));

@@ -46,13 +46,13 @@ impl<'a> Stamps<'a> {
     /// Returns how many stamps are still held at `now` for `period`.
     pub(crate) fn held(&self, now: Nanos, period: Nanos) -> usize {
         let over = self.lost.partition_point(|stamp| stamp + period <= now);
-        self.len() - over - self.log.over(now, period, self.unit)
+        self.len() - over - self.log.expired(now, period, self.unit)
     }
 
     /// Fills `all` with the stamps still held at `now` for `period`, the earliest first.
     pub(crate) fn since(&self, now: Nanos, period: Nanos, all: &mut Vec<Nanos>) {
         all.clear();
-        all.extend(self.log.from(self.log.over(now, period, self.unit), self.unit));
+        all.extend(self.log.from(self.log.expired(now, period, self.unit), self.unit));
         if !self.lost.is_empty() {
             all.extend(self.lost.iter().filter(|stamp| **stamp + period > now));
             all.sort_unstable();

@@ -40,8 +40,16 @@ enum State {
 pub(crate) enum Verdict {
     /// It was on its way when the zone stopped, and says nothing new.
     Straggler,
-    /// The zone stops, for `pause` in all lanes but the critical one.
-    Opened { pause: Nanos, after: After },
+    /// The zone stops.
+    Opened(Stop),
+}
+
+/// A stop of a zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stop {
+    /// How long it lasts, in all lanes but the critical one.
+    pub(crate) pause: Nanos,
+    pub(crate) after: After,
 }
 
 /// The kind of pause that came before a refused request.
@@ -165,7 +173,7 @@ impl CircuitBreaker {
         self.since = now.max(1);
         self.until = now + asked.filter(|asked| *asked <= own || binds_cancels(*asked)).unwrap_or(own);
         self.asked_until = self.asked_until.max(asked.map_or(0, |asked| now + asked));
-        Verdict::Opened { pause: self.admits_at(Lane::Bulk) - now, after }
+        Verdict::Opened(Stop { pause: self.admits_at(Lane::Bulk) - now, after })
     }
 
     /// True if a request was granted before the last pause began.

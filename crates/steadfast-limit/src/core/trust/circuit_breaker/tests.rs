@@ -6,7 +6,7 @@ const S: Nanos = 1_000_000_000;
 const APART: Nanos = S / 10;
 
 fn stopped(seconds: u64, after: After) -> Verdict {
-    Verdict::Opened { pause: seconds * S, after }
+    Verdict::Opened(Stop { pause: seconds * S, after })
 }
 
 fn asked(seconds: u64) -> Option<Duration> {
