@@ -72,6 +72,7 @@ impl OrderProtocol {
             Finding::Acknowledged { .. } | Finding::Recovered { .. } => intent.resends() > 0,
             Finding::Rejected => false,
         };
+        let is_rejected = finding == Finding::Rejected;
         match &finding {
             Finding::Acknowledged { .. } | Finding::Refused | Finding::Rejected => {}
             Finding::Recovered { order_id, .. } => {
@@ -102,7 +103,7 @@ impl OrderProtocol {
             self.watches.watch(number, self.time.now());
         }
         out.push(Effect::Decided(number));
-        if self.intents.get(&number).and_then(Intent::finding) == Some(&Finding::Rejected) {
+        if is_rejected {
             return self.keep_rejected(number);
         }
         self.intents.remember(number);

@@ -225,13 +225,16 @@ impl OrderProtocol {
             schedule::next_audit(overdue, self.listed.awaited.unlisted_from(beyond), last, lateness)
         };
         let open = self.fidelity.first_open().map(|until| schedule::open_audit(until, last));
-        first.into_iter().chain(self.second_audit(last)).chain(open).min()
+        let missed = self.listed.missed_before(beyond);
+        [first, schedule::second_audit(missed, last), open].into_iter().flatten().min()
     }
 
     /// Returns when it is read once more for those that a list lacks.
     pub(crate) fn second_audit(&self, last: Option<Duration>) -> Option<Duration> {
-        let missed = self.listed.missed_before(self.overdue_before(last));
-        schedule::second_audit(missed, last).filter(|_| self.awaits_audit())
+        if !self.awaits_audit() {
+            return None;
+        }
+        schedule::second_audit(self.listed.missed_before(self.overdue_before(last)), last)
     }
 
     /// As in `audit`: the read at `last` should have shown orders acknowledged before this.

@@ -134,9 +134,9 @@ impl OrderProtocol {
     fn note_searches(&mut self) {
         let lateness = self.settings.lateness;
         while let Some(number) = self.intents.take_changed() {
-            let is_open = |intent: &&Intent| intent.is_open() && self.intents.is_searched(number);
-            let intent = self.intents.get(&number).filter(is_open);
-            self.searches.note(number, intent.and_then(Intent::doubt), lateness);
+            let searched = if self.intents.is_searched(number) { self.intents.get(&number) } else { None };
+            let doubt = searched.filter(|intent| intent.is_open()).and_then(Intent::doubt);
+            self.searches.note(number, doubt, lateness);
         }
         self.searches.note_read(self.reads.last_pace().last, lateness);
         debug_assert_eq!(self.searches.len(), self.open_intents().count());

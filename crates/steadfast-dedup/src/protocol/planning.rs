@@ -131,17 +131,14 @@ impl OrderProtocol {
         let check = self.next_check().map(|due| (due, Purpose::Verification));
         let Pace { current, failed, .. } = pace;
         let watches = self.watches.iter().map(|(_, since)| schedule::next_watch(since, current, failed));
-        let watch = watches
-            .chain(self.day_end(current))
-            .chain(self.next_late_look())
-            .map(|due| (due, Purpose::Watch));
+        let watch = watches.chain(self.day_end(current)).chain(self.next_late_look()).min();
+        let watch = watch.map(|due| (due, Purpose::Watch));
         let own = self.next_own_look().map(|(due, _)| (due, Purpose::OwnSession));
         let audit = self.next_audit(current).map(|due| (due, Purpose::Audit));
         // Unsent orders wait. Those that leave after this read can be compared with it.
         let again = self.baseline_again().filter(|_| self.intents.has_unsent());
         let again = again.map(|at| (at, Purpose::Baseline));
-        let soon = urgent.into_iter().chain(again).chain(last);
-        let read = soon.chain(verify).chain(check).chain(watch).chain(own).chain(audit).min();
+        let read = [urgent, again, last, verify, check, watch, own, audit].into_iter().flatten().min();
         let spaced = read.map(|(due, purpose)| {
             let spacing = self.settings.read_spacing;
             let earliest = pace.spaced.map_or(due, |last| last.saturating_add(spacing));

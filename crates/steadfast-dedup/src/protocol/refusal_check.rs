@@ -24,8 +24,7 @@ impl OrderProtocol {
     /// True if an intent waits for a list that confirms its refusal.
     #[must_use]
     pub fn awaits_check(&self, intent: IntentNo) -> bool {
-        self.intents.get(&intent).is_some_and(|intent| matches!(intent.phase(), Phase::Refused(_)))
-            || self.is_held(intent)
+        self.check_of(intent).is_some() || self.is_held(intent)
     }
 
     /// True if any intent waits for such a list.
@@ -41,10 +40,17 @@ impl OrderProtocol {
     }
 
     fn checks(&self) -> impl Iterator<Item = (IntentNo, RefusalCheck)> {
-        self.intents.refused().iter().filter_map(|&number| match *self.intents.get(&number)?.phase() {
-            Phase::Refused(check) => Some((number, check)),
+        self.intents.refused().iter().filter_map(|&number| Some((number, self.check_of(number)?)))
+    }
+
+    fn check_of(&self, number: IntentNo) -> Option<RefusalCheck> {
+        if !self.intents.refused().contains(&number) {
+            return None;
+        }
+        match *self.intents.get(&number)?.phase() {
+            Phase::Refused(check) => Some(check),
             _ => None,
-        })
+        }
     }
 
     /// True if no list known so far shows an order that was refused.

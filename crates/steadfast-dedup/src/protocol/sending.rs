@@ -205,6 +205,7 @@ impl OrderProtocol {
         let Some(session) = intent.attempt(attempt.index).map(|found| found.session()) else { return };
         intent.acknowledge(attempt.index, sent);
         intent.note_answer(&order_id);
+        let unheard = (!intent.has_caller()).then(|| intent.name().cloned());
         let key = intent.key().clone();
         let is_todays = intent.day() == self.time.day();
         let is_listed_otherwise = is_todays && self.is_listed_otherwise(&order_id, attempt.intent);
@@ -221,8 +222,8 @@ impl OrderProtocol {
         if is_listed_otherwise {
             self.listed.await_ours(&order_id);
         }
-        if let Some(intent) = self.intents.get(&attempt.intent).filter(|intent| !intent.has_caller()) {
-            let (name, order_id) = (intent.name().cloned(), order_id.to_string());
+        if let Some(name) = unheard {
+            let order_id = order_id.to_string();
             out.push(Effect::Report(OrderEvent::PlacedUnheard { intent: attempt.intent, name, order_id }));
         }
         self.finish(attempt.intent, Finding::Acknowledged { order_id }, out);

@@ -15,8 +15,9 @@ pub(crate) struct Finished {
 
 impl Finished {
     pub(super) fn insert(&mut self, number: IntentNo, qty: Decimal) {
-        self.remove(number);
-        self.all.insert(number, qty);
+        if let Some(before) = self.all.insert(number, qty) {
+            self.by_qty.remove(&(before, number));
+        }
         self.by_qty.insert((qty, number));
     }
 
