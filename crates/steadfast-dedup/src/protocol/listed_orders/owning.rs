@@ -8,7 +8,10 @@ use crate::{
     numbers::{IntentNo, LogicalTime, Session},
     protocol::{
         key::Key,
-        listed_orders::{ListedOrders, entry::Entry, fresh::Fresh, withdrawn::Recalled},
+        listed_orders::{
+            ListedOrders, disputed::Disputed, entry::Entry, fresh::Fresh, unowned::Unowned,
+            withdrawn::Recalled,
+        },
     },
 };
 
@@ -31,9 +34,9 @@ impl ListedOrders {
         let entry = self.entries.get_mut(order_id)?;
         debug_assert!(entry.owner().is_none(), "a claim is never revoked");
         entry.own(owner);
+        let fresh = take_fresh(order_id, entry, &mut self.disputed, &mut self.unowned);
         self.excuse(owner);
         self.withdrawn.forget_order(order_id);
-        let fresh = self.take_fresh(order_id);
         let order_id = self.entries.get_key_value(order_id).map(|(order_id, _)| order_id.clone())?;
         self.entries.name(&order_id);
         fresh
@@ -49,13 +52,11 @@ impl ListedOrders {
         seen: LogicalTime,
         at: Duration,
     ) -> GivenId {
-        let entry = self.entries.meet(order_id, seen);
-        let others = entry.owner().is_some_and(|other| other != owner);
-        if others || entry.is_contested() || entry.first_seen() < sent {
-            return GivenId::Conflict;
-        }
-        self.await_lists(order_id, owner, session, seen, at);
-        GivenId::Clean
+        let is_conflict = |entry: &Entry| {
+            let others = entry.owner().is_some_and(|other| other != owner);
+            others || entry.is_contested() || entry.first_seen() < sent
+        };
+        self.give(order_id, owner, session, seen, at, is_conflict)
     }
 
     /// Gives an order to an intent until lists show or contradict it.
@@ -67,7 +68,22 @@ impl ListedOrders {
         seen: LogicalTime,
         at: Duration,
     ) {
+        self.give(order_id, owner, session, seen, at, |_| false);
+    }
+
+    fn give(
+        &mut self,
+        order_id: &Arc<str>,
+        owner: IntentNo,
+        session: Session,
+        seen: LogicalTime,
+        at: Duration,
+        is_conflict: impl FnOnce(&Entry) -> bool,
+    ) -> GivenId {
         let entry = self.entries.meet(order_id, seen);
+        if is_conflict(entry) {
+            return GivenId::Conflict;
+        }
         let acknowledged = entry.acknowledge(owner, session, at);
         if !entry.is_shown() {
             self.awaited.await_in_any_list(order_id, acknowledged);
@@ -75,23 +91,17 @@ impl ListedOrders {
         if entry.listed_in(acknowledged.session).is_none() {
             self.awaited.await_in_its_session(order_id, acknowledged);
         }
-        self.take_fresh(order_id);
+        take_fresh(order_id, entry, &mut self.disputed, &mut self.unowned);
         self.entries.name(order_id);
+        GivenId::Clean
     }
 
     /// Gives an order to an intent on a user's word or that of the journal.
     pub(crate) fn adopt(&mut self, order_id: &Arc<str>, owner: IntentNo, seen: LogicalTime) {
-        self.take_fresh(order_id);
+        let entry = self.entries.meet(order_id, seen);
+        entry.adopt(owner);
+        take_fresh(order_id, entry, &mut self.disputed, &mut self.unowned);
         self.entries.name(order_id);
-        self.entries.meet(order_id, seen).adopt(owner);
-    }
-
-    fn take_fresh(&mut self, order_id: &str) -> Option<Fresh> {
-        self.disputed.remove(order_id);
-        let entry = self.entries.get(order_id)?;
-        self.unowned.own(entry.first_seen(), entry.number());
-        // An order that no list has shown is not among them.
-        if entry.has_legs() { self.unowned.take(order_id) } else { None }
     }
 
     /// Notes that a list shows an acknowledged order with other fields than were ordered.
@@ -167,4 +177,17 @@ impl ListedOrders {
             entries.get(id).filter(is_its).is_some()
         });
     }
+}
+
+/// Takes an order that has an owner now out of those that have none.
+fn take_fresh(
+    order_id: &str,
+    entry: &Entry,
+    disputed: &mut Disputed,
+    unowned: &mut Unowned,
+) -> Option<Fresh> {
+    disputed.remove(order_id);
+    unowned.own(entry.first_seen(), entry.number());
+    // An order that no list has shown is not among them.
+    if entry.has_legs() { unowned.take(order_id) } else { None }
 }
