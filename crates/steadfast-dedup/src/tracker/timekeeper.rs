@@ -75,18 +75,18 @@ impl Timekeeper {
         self.today()
     }
 
-    pub(crate) fn events(
+    fn events(
         &mut self,
-        settings: &Settings,
         now: &Moment,
+        reading: Reading,
         change: Change,
-    ) -> impl Iterator<Item = Event> {
+    ) -> impl Iterator<Item = Event> + use<> {
         let slept = self.slept(now);
         let woke = slept >= self.slept.saturating_add(NOISE);
         if woke {
             self.slept = slept;
         }
-        let near = self.day.is_midnight_near(settings.reading(&self.start, now));
+        let near = self.day.is_midnight_near(reading);
         let turned = std::mem::replace(&mut self.near, near) != near;
         let Change { stepped, corrected } = change;
         let stepped = stepped
@@ -100,14 +100,24 @@ impl Timekeeper {
     }
 
     /// Takes in a reading of the clocks.
-    pub(crate) fn read(&mut self, settings: &Settings, now: &Moment) -> Change {
-        self.day.read(settings.reading(&self.start, now))
+    pub(crate) fn read(&mut self, settings: &Settings, now: &Moment) -> impl Iterator<Item = Event> + use<> {
+        let reading = settings.reading(&self.start, now);
+        let change = self.day.read(reading);
+        self.events(now, reading, change)
     }
 
     /// Takes in the `Date` of an answer that took so many milliseconds and arrived now.
-    pub(crate) fn date(&mut self, settings: &Settings, now: &Moment, date: i64, took: i64) -> Change {
+    pub(crate) fn date(
+        &mut self,
+        settings: &Settings,
+        now: &Moment,
+        date: i64,
+        took: i64,
+    ) -> impl Iterator<Item = Event> + use<> {
         self.dated = Some(*now);
-        self.day.date(settings.reading(&self.start, now), date, took)
+        let reading = settings.reading(&self.start, now);
+        let change = self.day.date(reading, date, took);
+        self.events(now, reading, change)
     }
 
     /// True if clocks disagree about the day, and a later date may correct it.
@@ -155,8 +165,10 @@ impl Timekeeper {
 
     /// True if the journal of an earlier process has a day that is more than one ahead of the service's clock.
     pub(crate) fn is_journal_ahead(&self, settings: &Settings) -> bool {
-        let now = settings.reading(&self.start, &settings.moment());
-        self.journal_day.is_some_and(|journal_day| self.day.is_ahead_of_date(journal_day, now))
+        self.journal_day.is_some_and(|journal_day| {
+            let now = settings.reading(&self.start, &settings.moment());
+            self.day.is_ahead_of_date(journal_day, now)
+        })
     }
 
     /// Returns how much of the day is left.

@@ -112,12 +112,13 @@ impl Account {
             let attempt = state.protocol.next_attempt(intent, session)?;
             state.time.pin();
             effects.extend(state.protocol.step(now, Event::Begun { attempt, session }));
-            let day = state.time.latest_day(&self.settings);
-            let durable = self.recorder.as_ref().and_then(|recorder| {
+            let written = self.recorder.as_ref().and_then(|recorder| {
+                let day = state.time.latest_day(&self.settings);
                 let (name, order) = state.protocol.asked(intent)?;
-                Some(recorder.begun(attempt, session, day, name, order, state.protocol.tag_of(intent)))
+                let tag = state.protocol.tag_of(intent);
+                Some((recorder.begun(attempt, session, day, name, order, tag), day))
             });
-            let journal_day = durable.is_some().then_some(day);
+            let (durable, journal_day) = written.unzip();
             Some(Begun { attempt, durable, journal_day })
         })
     }

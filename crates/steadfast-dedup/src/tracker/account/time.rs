@@ -10,7 +10,7 @@ use super::Account;
 use crate::{
     error::OrderWithheld,
     numbers::TradingDay,
-    protocol::day_clock::Change,
+    protocol::event::Event,
     settings::Settings,
     tracker::{
         cached::is_out_of_a_cache,
@@ -25,20 +25,12 @@ const LONGEST_SETTLING: Duration = Duration::from_secs(30);
 impl State {
     /// Passes the time to the protocol: its decisions must precede all others.
     pub(crate) fn tell_time(&mut self, settings: &Settings, now: Duration, effects: &mut Effects) {
-        let moment = settings.moment();
-        let change = self.time.read(settings, &moment);
-        self.tell_change(settings, &moment, change, now, effects);
+        let events = self.time.read(settings, &settings.moment());
+        self.tell(events, now, effects);
     }
 
-    fn tell_change(
-        &mut self,
-        settings: &Settings,
-        moment: &Moment,
-        change: Change,
-        now: Duration,
-        effects: &mut Effects,
-    ) {
-        for event in self.time.events(settings, moment, change) {
+    fn tell(&mut self, events: impl Iterator<Item = Event>, now: Duration, effects: &mut Effects) {
+        for event in events {
             effects.extend(self.protocol.step(now, event));
         }
     }
@@ -51,9 +43,11 @@ impl Account {
     /// identifiers cannot be told from others; or the machine's clock and the service's disagree about the day, and
     /// the settings forbid that.
     pub(crate) fn check_day(&self) -> Result<(), OrderWithheld> {
-        let (ahead, disputed) =
-            self.shared.look(|state| (state.time.is_journal_ahead(&self.settings), self.is_disputed(state)));
-        if disputed && self.settings.refuse_disputed_day {
+        let (ahead, disputed) = self.shared.look(|state| {
+            let is_disputed = self.settings.refuse_disputed_day && self.is_disputed(state);
+            (state.time.is_journal_ahead(&self.settings), is_disputed)
+        });
+        if disputed {
             return Err(OrderWithheld::DayDisputed);
         }
         if !ahead {
@@ -129,8 +123,8 @@ impl Account {
         let took = i64::try_from(asked.elapsed_at_most(&now).as_millis()).unwrap_or(i64::MAX / 4);
         let date = self.settings.local_millis(date);
         self.with(|state, at, effects| {
-            let change = state.time.date(&self.settings, &now, date, took);
-            state.tell_change(&self.settings, &now, change, at, effects);
+            let events = state.time.date(&self.settings, &now, date, took);
+            state.tell(events, at, effects);
         });
     }
 
