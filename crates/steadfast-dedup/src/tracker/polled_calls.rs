@@ -1,8 +1,4 @@
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use crate::numbers::IntentNo;
 
@@ -44,7 +40,7 @@ pub(crate) struct PolledCalls {
     open: usize,
     opened: u64,
     /// Which of them opened an order last: by its name a second one can, before the first has returned.
-    openers: HashMap<IntentNo, Opener>,
+    openers: BTreeMap<IntentNo, Opener>,
     /// Those that wait for something.
     waiting: BTreeMap<u64, Arc<dyn PolledCall>>,
     next: u64,

@@ -37,9 +37,7 @@ impl Waiters {
     /// Moves the wakers of a subject to `woken`.
     pub(crate) fn take(&mut self, about: About, woken: &mut Vec<Waker>) {
         let all = (about, WakerNo(0))..=(about, WakerNo(u64::MAX));
-        while let Some((&waker_no, _)) = self.wakers.range(all.clone()).next() {
-            woken.extend(self.wakers.remove(&waker_no));
-        }
+        woken.extend(self.wakers.extract_if(all, |_, _| true).map(|(_, waker)| waker));
     }
 
     /// Removes all wakers.

@@ -203,8 +203,8 @@ impl Account {
     /// Does the same for an acknowledged answer: true if the protocol agrees. Then the call has ended, and nothing is left
     /// to do.
     pub(crate) fn conclude_acknowledged(self: &Arc<Self>, intent: IntentNo, opener: Opener) -> bool {
-        self.with(|state, now, effects| {
-            effects.extend(state.protocol.step(now, Event::Concluded(intent)));
+        self.with(|state, _, _| {
+            // The end of a call changes nothing for an intent that is decided.
             let acknowledged = state.protocol.is_acknowledged(intent);
             if acknowledged {
                 state.calls.end(intent, opener);
