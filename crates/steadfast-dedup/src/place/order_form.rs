@@ -42,8 +42,8 @@ pub(crate) fn read_order(form: &[u8]) -> Result<OrderRequest, OrderWithheld> {
 fn plain_fields(form: &[u8]) -> Option<impl Iterator<Item = (&str, &str)>> {
     let plain = form.iter().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'%' | b'+'));
     let text = std::str::from_utf8(form).ok().filter(|_| plain)?;
-    let named = |pair: &str| pair.split_once('=').is_some_and(|(name, _)| !name.is_empty());
-    let whole = text.split('&').all(named);
+    let named = |pair: &[u8]| pair.iter().position(|&byte| byte == b'=').is_some_and(|at| at > 0);
+    let whole = form.split(|&byte| byte == b'&').all(named);
     whole.then(|| text.split('&').filter_map(|pair| pair.split_once('=')))
 }
 
