@@ -85,6 +85,10 @@ impl SymId {
     pub fn folded(&self) -> Self {
         let is_upper = !self.0.contains(char::is_lowercase);
         let upper = if is_upper { self.clone() } else { Self(self.0.to_uppercase().into()) };
+        // An equity has no part that is written in two ways.
+        if upper.0.starts_with("EQT_") {
+            return upper;
+        }
         let folded = match upper.shape() {
             Some(SymIdShape::Future { symbol, exchange, expiry }) => {
                 format!("FUT_{symbol}_FUT_{exchange}_{}", short_expiry(expiry))
