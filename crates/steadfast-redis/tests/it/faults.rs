@@ -424,7 +424,11 @@ async fn run(fault: Fault, seed: u64, is_whole: bool) -> Option<Came> {
         // Whatever the gateway has, its name tells.
         for (it, told) in &before {
             if let Said::Placed(_) = told {
-                assert_eq!(after.get(it), Some(told), "order {it}");
+                // The entry of an answer may be lost: its caller does not wait for it. Then the list has to show the order.
+                assert!(
+                    [Some(told), Some(&Said::InDoubt)].contains(&after.get(it)),
+                    "{fault:?}, order {it}: {after:?}"
+                );
             }
         }
     }
