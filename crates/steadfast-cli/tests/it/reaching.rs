@@ -99,7 +99,7 @@ async fn c07_a_store_of_an_own_certificate_authority_is_reached_by_those_who_are
             "certificate authorities of the store cannot be used: the text holds no certificate".into(),
         ),
         (&*url, Some("absent.pem"), "bad       shared_store --redis-ca absent.pem: ".into()),
-        ("redis://localhost", Some(&*cert), "the address does not begin with rediss://".into()),
+        ("redis://localhost", Some(&*cert), "the address does not begin with rediss".into()),
     ] {
         let mut doctor = user.command(&["doctor", "--redis", url]);
         if let Some(ca) = ca {
