@@ -207,7 +207,7 @@ fn defaults() -> BTreeMap<&'static str, String> {
         ("Quota::ceilings", withheld(Ceilings::default())),
         ("Ceilings::withhold", withheld(Ceilings::standard())),
         ("Quota::headroom", of(&quota, "headroom")),
-        ("Quota::settle", of(&quota, "late")),
+        ("Quota::settle", of(&quota, "settle")),
         ("Renewal::advisory", of(&renewal, "advisory")),
         ("Renewal::mandatory", of(&renewal, "mandatory")),
         (
@@ -217,6 +217,7 @@ fn defaults() -> BTreeMap<&'static str, String> {
         ("Renewal::failure_budget", of(&renewal, "budget")),
         ("Renewal::max_waiting", of(&renewal, "waiting")),
         ("TokenSourceBuilder::store", "None".to_owned()),
+        ("TokenSourceBuilder::unnamed_store", "None".to_owned()),
         ("AuthHeaderLayer::callers_header", of(&header, "callers")),
         ("AuthHeaderLayer::only_to", of(&header, "only_to")),
         ("IndividualLogin::timeout", of(&individual, "timeout")),
