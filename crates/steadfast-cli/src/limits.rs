@@ -43,7 +43,8 @@ impl Limits {
                     error => with_source(&error),
                 };
                 print_note(format_args!(
-                    "steadfast: {why} ({}): this command does not know what it spends, so either may meet a 429",
+                    "steadfast: {why} ({}): this command does not know what it spends, so either may meet a 429; if both place \
+                     orders, each may take an equal order of the other for its own",
                     path.display()
                 ));
                 None

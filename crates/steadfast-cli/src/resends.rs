@@ -38,12 +38,12 @@ impl Resends {
     /// The same for orders that go to this address: if it is a sidecar's, which sends orders again by itself, this side sends
     /// none. Two that do so can place one twice, because the sidecar goes on with an order after the connection has ended.
     pub(crate) async fn to(self, base: &BaseUrl) -> Self {
-        if self.never_resend || !is_sidecar(base).await {
+        if self.never_resend {
             return self;
         }
+        let Some(why) = may_resend(base).await else { return self };
         print_note(format_args!(
-            "{base} is a sidecar of steadfast, which sends orders in doubt again by itself: this run sends none again, as with \
-             --never-resend"
+            "{base} {why} sends orders in doubt again by itself: this run sends none again, as with --never-resend"
         ));
         Self { never_resend: true, ..self }
     }
@@ -54,8 +54,8 @@ impl Resends {
     }
 }
 
-/// True if a sidecar answers at this address. Only one on this machine is asked, so that no service is.
-async fn is_sidecar(base: &BaseUrl) -> bool {
+/// Says why a sidecar may be at this address. Only one on this machine is asked, so that no service is.
+async fn may_resend(base: &BaseUrl) -> Option<&'static str> {
     let asked = async {
         let uri = base.uri();
         let (scheme, at) =
@@ -66,7 +66,14 @@ async fn is_sidecar(base: &BaseUrl) -> bool {
         let told = answer.headers().get("proxy-status").and_then(|told| told.to_str().ok());
         Ok::<_, BoxError>(told.is_some_and(|told| told.starts_with("steadfast;")))
     };
-    base.is_loopback() && timeout(AT_ONCE, asked).await.is_ok_and(|answer| answer.unwrap_or(false))
+    if !base.is_loopback() {
+        return None;
+    }
+    match timeout(AT_ONCE, asked).await {
+        Ok(answer) => answer.unwrap_or(false).then_some("is a sidecar of steadfast, which"),
+        // One that is busy or stopped looks like this.
+        Err(_) => Some("does not answer, and may be a sidecar of steadfast, which"),
+    }
 }
 
 #[cfg(test)]
@@ -101,5 +108,13 @@ mod tests {
             let (resends, ()) = tokio::join!(asked.to(&base), answers);
             assert_eq!((resends.never_resend, resends.refusal_lag), (is_sidecar, 7), "{told}");
         }
+    }
+
+    /// Regression: a sidecar that was stopped for three seconds was taken for a service.
+    #[tokio::test(start_paused = true)]
+    async fn to_an_address_that_does_not_answer_nothing_is_sent_again() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base: BaseUrl = format!("http://{}/v2", listener.local_addr().unwrap()).parse().unwrap();
+        assert!(Resends { never_resend: false, refusal_lag: 1 }.to(&base).await.never_resend);
     }
 }
