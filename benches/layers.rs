@@ -16,7 +16,7 @@ use http::{Method, Request, Response};
 use http_body_util::Full;
 use parking_lot::Mutex;
 use steadfast::{
-    Access, BaseUrl, BoxError, Client, OrderRequest, OrderType, Placed, Product, Side, Stack, Validity,
+    BaseUrl, BoxError, Stack,
     auth::{ApiKey, AuthHeaderLayer, RefreshLayer, TokenSource},
     call::Routes,
     deadline::DeadlineLayer,
@@ -31,7 +31,6 @@ use steadfast_verify::peers::{Governor, TowerResilience, rate_limits};
 use tower::{
     Layer, Service,
     retry::{Policy, RetryLayer},
-    service_fn,
     timeout::TimeoutLayer,
 };
 
@@ -53,21 +52,6 @@ fn order(number: u64) -> Result<Request<Full<Bytes>>, BoxError> {
     let form =
         format!("symId=EQT_INFY_EQ_NSE&qty={number}&side=buy&type=market&product=intraday&validity=day");
     routed(Method::POST, "/api/oms/place-order", form)
-}
-
-/// Makes the same order for the typed client, which makes its request itself.
-fn typed(number: u64) -> Result<Request<Full<Bytes>>, BoxError> {
-    let mut request = order(number)?;
-    let typed = OrderRequest::builder()
-        .sym_id("EQT_INFY_EQ_NSE".parse()?)
-        .qty(number)
-        .side(Side::Buy)
-        .order_type(OrderType::Market)
-        .product(Product::Intraday)
-        .validity(Validity::Day)
-        .build()?;
-    request.extensions_mut().insert(typed);
-    Ok(request)
 }
 
 fn routed(method: Method, path: &str, body: String) -> Result<Request<Full<Bytes>>, BoxError> {
@@ -116,25 +100,12 @@ pub(crate) fn each(meter: &mut impl Meter) -> Result<(), BoxError> {
     meter.measure("send guard", STEADFAST, &read, SendGuardLayer::new(&tracker).layer(Noop))?;
     meter.measure("classify", STEADFAST, &read, ClassifyLayer::new().layer(Noop))?;
     meter.measure("timeout", STEADFAST, &read, AttemptTimeoutLayer::default().layer(Noop))?;
-    let access = Access::source(tokens.clone());
-    let client = Client::builder(base.clone(), access).limiter(unbounded()?).build_over(Exchange)?;
     let stack = Stack::new(base, tokens).limiter(unbounded()?);
     meter.measure("whole stack", STEADFAST, &read, stack.service(Noop))?;
     meter.measure("whole stack, an order", STEADFAST, &order, stack.service(Exchange))?;
-    meter.measure(
-        "typed client, an order",
-        STEADFAST,
-        &typed,
-        service_fn(|request| place(&client, request)),
-    )?;
     towers(meter)?;
     tower_resiliences(meter)?;
     meter.measure("rate limit", "governor ×2", &read, Governed::new(Noop))
-}
-
-async fn place(client: &Client, mut request: Request<Full<Bytes>>) -> Result<Response<Placed>, BoxError> {
-    let order: OrderRequest = request.extensions_mut().remove().ok_or("no order")?;
-    Ok(Response::new(client.place_order(&order).await?))
 }
 
 fn towers(meter: &mut impl Meter) -> Result<(), BoxError> {
