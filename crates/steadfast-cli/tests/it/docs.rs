@@ -67,7 +67,7 @@ is gone (`| head -1`) ends with 141. A verb that has changed something (`login`,
 with 2 if it cannot begin its results, or if standard output is closed; `--out /dev/null` says that no results are wanted.
 
 **Exit code 0 of `replay` does not exclude a second order**: one that the service lists later than 15 s is reported by the next
-run only ([G2](guarantees.md#an-order-may-exist-twice)). `--never-resend` avoids it.
+run, or by `orders verify` ([G2](guarantees.md#an-order-may-exist-twice)). `--never-resend` avoids it.
 ";
 
 /// What the next run of the same file does for a row with each status.

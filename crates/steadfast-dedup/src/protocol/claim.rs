@@ -164,6 +164,9 @@ impl OrderProtocol {
             Code::Known(status) => status.as_str().to_owned(),
             Code::Other(text) => text.clone(),
         });
+        if confidence != Confidence::Tagged {
+            self.look_for_own(number);
+        }
         self.finish(number, Finding::Recovered { order_id: fresh.order_id, status }, out);
     }
 

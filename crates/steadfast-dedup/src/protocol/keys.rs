@@ -98,6 +98,12 @@ impl KeyIntents {
         !self.live.is_empty() || !self.finished.is_empty() || !self.blockers.is_empty()
     }
 
+    /// True if orders of other intents may be listed under this key.
+    pub(crate) fn has_others(&self, number: IntentNo) -> bool {
+        let all = self.live.iter().chain(&self.refused).chain(&self.blockers);
+        all.copied().chain(self.finished.iter()).any(|other| other != number)
+    }
+
     /// True if all attempts in doubt had settled before this position.
     pub(crate) fn is_settled_before(&self, evidence: LogicalTime) -> bool {
         self.unsettled == 0 && self.last_settled < evidence

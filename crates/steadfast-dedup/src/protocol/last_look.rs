@@ -20,10 +20,10 @@ impl OrderProtocol {
     /// Asks for the last reads of a shutdown, if there is anything to read for.
     pub(crate) fn begin_last_look(&mut self) {
         let is_due = !self.watches.is_empty()
-            || self.watches.believed().is_some()
+            || self.watches.late_until().is_some()
             || self.awaits_audit()
             || self.rejections_show().is_some();
-        let (since, shows) = (self.time.now(), self.refusals_show().max(self.late_refusals_show()));
+        let (since, shows) = (self.time.now(), self.refusals_show().max(self.late_orders_show()));
         // An order that one list lacks is reported once a second list lacks it too.
         let second = self.second_audit(self.reads.last_pace().current).unwrap_or_default();
         let due = if self.awaits_audit() { since.max(second) } else { since.max(shows) };

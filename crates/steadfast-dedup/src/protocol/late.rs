@@ -78,6 +78,22 @@ impl OrderProtocol {
         }
     }
 
+    /// Asks for one more list where an order is found beside equal ones while its own may still appear.
+    ///
+    /// It may be the second order of an equal one, whose 429 was untrue or whose request was applied twice. Then its own
+    /// comes later, is one too many, and no other read is due that would show it.
+    pub(crate) fn look_for_own(&mut self, number: IntentNo) {
+        let Some(intent) = self.intents.get(&number) else { return };
+        let Some(doubt) = intent.doubt() else { return };
+        let settles = doubt.base.saturating_add(self.settings.lateness);
+        let has_equals = self.keys.get(intent.key()).is_some_and(|key| key.has_others(number));
+        // In a shared account it may be a stranger's, and no event reports it.
+        let is_told = self.settings.account_mode == AccountMode::Exclusive;
+        if has_equals && is_told && settles >= self.time.now() {
+            self.watches.look_after(settles);
+        }
+    }
+
     /// Returns the unreported orders of a key that may belong to a decided intent.
     ///
     /// Such an order has the quantity of one, carries the tag of one, or may be one that was found absent or refused,

@@ -97,7 +97,7 @@ impl OrderProtocol {
         if read.is_none_or(|read| read.purpose != Purpose::OwnSession) {
             self.reads.note_current(worth);
             if let Some(start) = started.filter(|_| worth.is_current()) {
-                self.watches.end_believed(start.at);
+                self.watches.end_late_looks(start.at);
                 self.end_rejections(start.at);
             }
             self.go_on_looking(started, worth, out);

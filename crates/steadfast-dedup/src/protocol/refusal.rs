@@ -101,7 +101,7 @@ impl OrderProtocol {
             let intent = self.intents.get(&number);
             self.intents.is_restored(number)
                 && intent.and_then(Intent::finding) == Some(&Finding::Refused)
-                && self.watches.is_believed(told.saturating_add(lateness))
+                && self.watches.looks_after(told.saturating_add(lateness))
         });
         for number in unconfirmed.map(|(number, _)| number).collect::<Vec<_>>() {
             self.reopen_refused(number);
@@ -179,7 +179,7 @@ impl OrderProtocol {
             let reason = if is_shown { Reason::NearMatch } else { Reason::NotObserved };
             self.finish_unresolved(number, reason, out);
         } else {
-            self.watches.believe(self.time.now().saturating_add(self.settings.lateness));
+            self.watches.look_after(self.time.now().saturating_add(self.settings.lateness));
             self.watches.await_confirmation(number);
             if let Some(Phase::Refused(check)) = self.intents.get(&number).map(Intent::phase) {
                 self.watches.note_unlisted(number, *check);
@@ -188,17 +188,17 @@ impl OrderProtocol {
         }
     }
 
-    /// Returns when to read the list for refusals that were believed while their orders could still be late.
+    /// Returns when to read the list for orders whose outcome was told while they could still be late.
     ///
-    /// One read serves all refusals that follow closely on each other.
+    /// One read serves all that follow closely on each other.
     pub(crate) fn next_late_look(&self) -> Option<Duration> {
-        let due = schedule::late_look(self.watches.believed()?.0);
+        let due = schedule::late_look(self.watches.late_until()?.0);
         let failed = self.reads.last_pace().current.filter(|&last| last >= due);
         Some(failed.map_or(due, schedule::next_try))
     }
 
     /// Returns from when on a list shows all of those orders, however late they are.
-    pub(crate) fn late_refusals_show(&self) -> Duration {
-        self.watches.believed().map(|(_, last)| schedule::late_look(last)).unwrap_or_default()
+    pub(crate) fn late_orders_show(&self) -> Duration {
+        self.watches.late_until().map(|(_, last)| schedule::late_look(last)).unwrap_or_default()
     }
 }

@@ -198,7 +198,7 @@ impl OrderProtocol {
         }
         out.push(Effect::Confirmed(number));
         let late = self.time.now().saturating_add(self.settings.lateness);
-        self.watches.believe(late);
+        self.watches.look_after(late);
         // For a resend, the grant stands.
         if intent.first_sent().is_some() {
             intent.grant();

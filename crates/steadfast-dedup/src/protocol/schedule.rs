@@ -93,10 +93,11 @@ pub(crate) fn next_last_look(since: Duration, now: Duration, listed: bool) -> Du
     now.saturating_add(now.saturating_sub(since).clamp(Duration::from_secs(1), longest))
 }
 
-/// How long after the lateness bound the list is read for believed refusals, so that one read serves several.
+/// How long after the lateness bound the list is read for orders whose outcome was told before it, so that one read serves
+/// several.
 const LATE_LOOK_AFTER: Duration = Duration::from_secs(2);
 
-/// Returns when to read the list for an order that may be late until `late`, whose refusal was believed.
+/// Returns when to read the list for an order that may be late until `late`.
 pub(crate) fn late_look(late: Duration) -> Duration {
     late.saturating_add(LATE_LOOK_AFTER)
 }

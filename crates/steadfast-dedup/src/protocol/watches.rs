@@ -13,9 +13,9 @@ use crate::{
 pub(crate) struct Watches {
     /// Since when each of them is watched for.
     since: BTreeMap<IntentNo, Duration>,
-    /// For each refusal (401, 429) that was believed or returned early: until when its order could still be listed,
-    /// by the lateness bound.
-    believed: BTreeSet<Duration>,
+    /// Until when an order could still be listed, by the lateness bound, whose outcome was told before that: one that was
+    /// refused (401, 429), or one that was found beside equal ones.
+    late_until: BTreeSet<Duration>,
     /// Orders whose 429 was returned to the caller and is not confirmed by a list yet.
     unconfirmed: BTreeSet<IntentNo>,
     /// Refusals (401, 429) that a call ended with before a list agreed with them.
@@ -128,27 +128,27 @@ impl Watches {
     /// Carries over to the next day: only these orders are still watched for.
     pub(crate) fn begin_day(&mut self, is_watched: impl Fn(IntentNo) -> bool) {
         self.since.retain(|&number, _| is_watched(number));
-        self.believed.clear();
+        self.late_until.clear();
         self.own_looks.clear();
     }
 
-    /// Notes that a refusal was believed whose order could be listed until then.
-    pub(crate) fn believe(&mut self, until: Duration) {
-        self.believed.insert(until);
+    /// Asks for a list that is read after `until`, when an order whose outcome is told can be listed no more.
+    pub(crate) fn look_after(&mut self, until: Duration) {
+        self.late_until.insert(until);
     }
 
-    pub(crate) fn is_believed(&self, until: Duration) -> bool {
-        self.believed.contains(&until)
+    pub(crate) fn looks_after(&self, until: Duration) -> bool {
+        self.late_until.contains(&until)
     }
 
-    /// Returns until when the order of a believed refusal could be listed, for the first and the last of them.
-    pub(crate) fn believed(&self) -> Option<(Duration, Duration)> {
-        Some((*self.believed.first()?, *self.believed.last()?))
+    /// Returns until when the first and the last of those orders could be listed.
+    pub(crate) fn late_until(&self) -> Option<(Duration, Duration)> {
+        Some((*self.late_until.first()?, *self.late_until.last()?))
     }
 
-    /// Drops the refusals that a list read at this time could have refuted.
-    pub(crate) fn end_believed(&mut self, at: Duration) {
-        self.believed.retain(|&until| until >= at);
+    /// Drops those that a list read at this time shows.
+    pub(crate) fn end_late_looks(&mut self, at: Duration) {
+        self.late_until.retain(|&until| until >= at);
     }
 
     /// Notes that a refusal was returned that no list has confirmed.

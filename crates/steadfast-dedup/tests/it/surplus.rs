@@ -248,3 +248,44 @@ async fn o06_an_order_that_no_list_shows_keeps_the_id_of_its_answer() {
     assert_eq!(rig.gateway.posts(), 1);
     rig.check();
 }
+
+/// Returns accounts in which an order in doubt was found and an equal one acknowledged, while one more comes later: the own
+/// one of the order that was in doubt, twenty seconds after the page that answered it.
+async fn with_one_too_many() -> Vec<Rig> {
+    let refused = [http(429, "Too many requests").placed_after(s(8)), ack()];
+    let applied_twice = [Place { copies: 2, lag: s(8), ..ack() }];
+    let mut rigs = Vec::new();
+    for equal in [refused.to_vec(), applied_twice.to_vec()] {
+        let rig = Rig::new();
+        rig.gateway.will([ack().reply(Reply::Answer(504, "<html>")).placed_after(s(20))]);
+        let first = rig.start("a", ORDER);
+        sleep(Duration::from_millis(500)).await;
+        rig.gateway.will(equal);
+        assert!(matches!(rig.place("b", ORDER).await, Told::Placed(_)));
+        assert!(matches!(first.await.unwrap(), Told::Recovered(_)));
+        assert_eq!(rig.tracker.in_doubt(), 0);
+        rigs.push(rig);
+    }
+    rigs
+}
+
+/// Regression: the order was found, so no list was read any more that would have shown its own.
+#[tokio::test(start_paused = true)]
+async fn o09_an_order_too_many_is_told_although_none_is_in_doubt() {
+    for rig in with_one_too_many().await {
+        // T_gw and the lateness bound after the first one was sent, and five seconds.
+        sleep(s(30 + 15 + 5)).await;
+        assert_eq!(rig.gateway.0.lock().orders.len(), 3);
+        assert_eq!(rig.flagged().len(), 1, "{:?}", rig.events());
+        rig.audit();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn o09_a_shutdown_waits_for_an_order_too_many() {
+    for rig in with_one_too_many().await {
+        rig.tracker.shutdown().await;
+        assert_eq!(rig.flagged().len(), 1, "{:?}", rig.events());
+        rig.audit();
+    }
+}
