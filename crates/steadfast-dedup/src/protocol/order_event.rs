@@ -95,8 +95,8 @@ pub enum OrderEvent {
     /// order's login session is over, its token is not accepted any more, and lists of other sessions do not show the
     /// order.
     ///
-    /// Also, an order was rejected, and a list shows one in another form that may be it:
-    /// [`Unresolved`](Self::Unresolved) follows with its identifier.
+    /// Also, an order was rejected, and a list shows one in another form that may be it, or its name was repeated and no list
+    /// that would show it could be read: [`Unresolved`](Self::Unresolved) follows, with its identifier if there is one.
     ///
     /// The order may be placed: look for it. If its session is over, [`Unresolved`](Self::Unresolved) follows, which
     /// a later call with its name gets as well. This is not reported if a list of its session lacked the order once

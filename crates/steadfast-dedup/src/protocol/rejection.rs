@@ -82,7 +82,13 @@ impl OrderProtocol {
 
     /// Makes a name stand for its rejected order again: that may exist, and no list will tell.
     fn doubt_rejection(&mut self, rejection: Rejection, reason: Reason, out: &mut Vec<Effect>) {
-        self.take_name_back(rejection.intent(), Unresolved::new(reason, Vec::new()), out);
+        let number = rejection.intent();
+        let was_rejected = self.intents.get(&number).is_some_and(Intent::was_told_not_placed);
+        self.take_name_back(number, Unresolved::new(reason, Vec::new()), out);
+        // Two repeats may have waited.
+        if was_rejected {
+            self.report_doubted(number, out);
+        }
     }
 
     /// Returns when orders of a key left that were rejected, where a list must still confirm that: listed
@@ -152,7 +158,7 @@ impl OrderProtocol {
         given.next().or_else(|| Some(&late.next()?.order_id))
     }
 
-    /// Reports an order whose caller was told of a rejection, and that a list may show in another form.
+    /// Reports an order whose caller was told of a rejection, and that is in doubt now. The journal holds that, too.
     fn report_doubted(&self, number: IntentNo, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get(&number) else { return };
         let Some(Finding::Unresolved(unresolved)) = intent.finding() else { return };

@@ -594,8 +594,22 @@ async fn o05_a_name_that_no_list_of_its_session_confirmed_is_not_sent_under_anot
     assert_eq!(process.place_as("a", ORDER).await, Told::Answer(403));
     process.kill();
     world.token = "Bearer key:two";
-    let told = world.start().place_as("a", ORDER).await;
+    let process = world.start();
+    let told = process.place_as("a", ORDER).await;
     assert_eq!((told, world.gateway.posts()), (Told::Unresolved("unverifiable", vec![], 0), 1));
+
+    // Regression: its doubt was in no journal. No verb knew it, nobody could rule on it, and the next process ended as if
+    // nothing were left.
+    assert_eq!(unresolved(&process.journal.recover()).len(), 1);
+    process.kill();
+    let process = world.start();
+    assert_eq!(process.recover().await.len(), 1);
+    let left = process.tracker.unresolved();
+    assert_eq!(left.len(), 1, "{left:?}");
+    process.tracker.resolve(None, left[0].intent, Ruling::Placed { order_id: "o1".into() }).unwrap();
+    assert_eq!(unresolved(&process.journal.recover()), []);
+    assert_eq!(process.place_as("a", ORDER).await, Told::Attached("o1".into()));
+    assert_eq!(world.gateway.posts(), 1);
 }
 
 /// Regression: the wall clock was stepped by a day, so the next process took the rejection for one of yesterday, whose
