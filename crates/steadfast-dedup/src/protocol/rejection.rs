@@ -82,10 +82,14 @@ impl OrderProtocol {
 
     /// Makes a name stand for its rejected order again: that may exist, and no list will tell.
     fn doubt_rejection(&mut self, rejection: Rejection, reason: Reason, out: &mut Vec<Effect>) {
-        let number = rejection.intent();
+        self.doubt_rejected(rejection.intent(), Unresolved::new(reason, Vec::new()), out);
+    }
+
+    /// Does the same, and reports an order whose caller was told of a rejection and that is in doubt now: several repeats,
+    /// or lists, may lead to that.
+    fn doubt_rejected(&mut self, number: IntentNo, unresolved: Unresolved, out: &mut Vec<Effect>) {
         let was_rejected = self.intents.get(&number).is_some_and(Intent::was_told_not_placed);
-        self.take_name_back(number, Unresolved::new(reason, Vec::new()), out);
-        // Two repeats may have waited.
+        self.take_name_back(number, unresolved, out);
         if was_rejected {
             self.report_doubted(number, out);
         }
@@ -128,8 +132,8 @@ impl OrderProtocol {
             });
             if let Some(order_id) = shown {
                 // A repeat gets an order in doubt.
-                self.take_name_back_for(number, &order_id, out);
-                self.report_doubted(number, out);
+                let unresolved = Unresolved::new(Reason::NearMatch, vec![order_id.to_string()]);
+                self.doubt_rejected(number, unresolved, out);
             } else if rejected.is_some_and(|it| self.is_hidden_by_others(it) || elsewhere(it)) {
                 // The next list may find room for it, or be its own session's.
                 hidden.insert(number);
@@ -158,7 +162,7 @@ impl OrderProtocol {
         given.next().or_else(|| Some(&late.next()?.order_id))
     }
 
-    /// Reports an order whose caller was told of a rejection, and that is in doubt now. The journal holds that, too.
+    /// Reports a rejected order that is in doubt now. The journal holds that, too.
     fn report_doubted(&self, number: IntentNo, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get(&number) else { return };
         let Some(Finding::Unresolved(unresolved)) = intent.finding() else { return };
