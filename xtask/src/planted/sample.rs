@@ -1,4 +1,5 @@
-//! The bugs that CI turns on: those in files that a change touches, and a third of the others in turn.
+//! The bugs that CI turns on: a sixth of all in turn, and of those in files that a change touches so many that a long change
+//! takes no longer than a short one.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,7 +8,9 @@ use super::bug::Bug;
 use crate::cargo::git;
 
 /// All bugs have had their turn after so many commits.
-const TURNS: usize = 3;
+const TURNS: usize = 6;
+/// So many of the bugs in files that a change touches are turned on at most. Of more, some have their turn.
+const MOST_TOUCHED: usize = 60;
 
 /// Chooses from the bugs; all of them where it cannot be told what has changed, as in a clone without history.
 pub(super) fn of<'a>(bugs: &'a [Bug], root: &Path) -> Vec<&'a Bug> {
@@ -28,8 +31,11 @@ fn base(root: &Path) -> Option<String> {
 }
 
 fn choose<'a>(bugs: &'a [Bug], changed: &BTreeSet<String>, commits: usize) -> Vec<&'a Bug> {
+    let touched: Vec<usize> = (0..bugs.len()).filter(|&place| bugs[place].is_in(changed)).collect();
+    let turns = touched.len().div_ceil(MOST_TOUCHED).max(1);
+    let touched: BTreeSet<usize> = touched.into_iter().skip(commits % turns).step_by(turns).collect();
     let is_in_turn = |place: usize| place % TURNS == commits % TURNS;
-    let chosen = bugs.iter().enumerate().filter(|(place, bug)| is_in_turn(*place) || bug.is_in(changed));
+    let chosen = bugs.iter().enumerate().filter(|(place, _)| is_in_turn(*place) || touched.contains(place));
     chosen.map(|(_, bug)| bug).collect()
 }
 
@@ -37,25 +43,37 @@ fn choose<'a>(bugs: &'a [Bug], changed: &BTreeSet<String>, commits: usize) -> Ve
 mod tests {
     use super::*;
 
+    fn bug(name: usize, file: usize) -> Bug {
+        let text = format!(
+            "what = 'x'\nfound-by = ['sim x']\n[[replace]]\nfile = 'crates/{file}.rs'\nold = 'o'\n\
+             new = 'planted::is_on(\"{name}\")'"
+        );
+        Bug::parse(&name.to_string(), &text).unwrap()
+    }
+
     #[test]
     fn each_bug_has_its_turn_and_is_chosen_if_its_place_or_its_file_has_changed() {
-        let bug = |name: u8| {
-            let text = format!(
-                "what = 'x'\nfound-by = ['sim x']\n[[replace]]\nfile = 'crates/{name}.rs'\nold = 'o'\n\
-                 new = 'planted::is_on(\"{name}\")'"
-            );
-            Bug::parse(&name.to_string(), &text).unwrap()
-        };
-        let bugs: Vec<Bug> = (0..6).map(bug).collect();
+        let bugs: Vec<Bug> = (0..12).map(|name| bug(name, name)).collect();
         let of = |changed: &str, commits| -> Vec<&str> {
             choose(&bugs, &[changed.to_owned()].into(), commits).iter().map(|bug| &*bug.name).collect()
         };
         assert_eq!(
-            (of("", 6), of("", 7), of("README.md", 8)),
-            (vec!["0", "3"], vec!["1", "4"], vec!["2", "5"])
+            (of("", 6), of("", 7), of("README.md", 11)),
+            (vec!["0", "6"], vec!["1", "7"], vec!["5", "11"])
         );
         for changed in ["crates/1.rs", "crates/steadfast-verify/planted/1.toml"] {
-            assert_eq!(of(changed, 0), ["0", "1", "3"]);
+            assert_eq!(of(changed, 0), ["0", "1", "6"]);
         }
+    }
+
+    #[test]
+    fn of_a_long_change_as_many_are_chosen_as_have_room_and_the_others_by_later_commits() {
+        let bugs: Vec<Bug> = (0..150).map(|name| bug(name, 0)).collect();
+        let changed = ["crates/0.rs".to_owned()].into();
+        let of = |commits| choose(&bugs, &changed, commits).len();
+        assert!((0..3).all(|commits| of(commits) <= MOST_TOUCHED + bugs.len().div_ceil(TURNS)));
+        let all: BTreeSet<&str> =
+            (0..3).flat_map(|commits| choose(&bugs, &changed, commits)).map(|bug| &*bug.name).collect();
+        assert_eq!(all.len(), bugs.len());
     }
 }
