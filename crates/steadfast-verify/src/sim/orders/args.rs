@@ -5,6 +5,7 @@ use steadfast::dedup::{AccountMode, Settings};
 
 use crate::sim::{
     axes::Axes,
+    chooser::Fixed,
     console::complain,
     orders::{
         campaign::{Campaign, MOST_FAILURES},
@@ -15,6 +16,15 @@ use crate::sim::{
         world::Expected,
     },
 };
+
+/// The choices of `--few`: three orders, each of another caller and equal to the one before.
+pub(crate) const FEW: [Fixed; 5] = [
+    ("orders.many", None, 3),
+    ("orders", None, 2),
+    ("callers.many", None, 1),
+    ("callers", None, 2),
+    ("order.twin", None, 1),
+];
 
 /// The command line of `sim orders`.
 #[derive(Clone, Debug, clap::Args)]
@@ -95,6 +105,9 @@ pub struct Args {
     /// Trades 50 to 100 orders in each session.
     #[arg(long)]
     pub long: bool,
+    /// Gives each session three equal orders of three callers, so that no later one reads the list by chance.
+    #[arg(long, conflicts_with = "long")]
+    pub few: bool,
     /// Shows this much of the remarks of orders in all lists, with the axis `remarks`: a value of the sandbox's axis of
     /// that name.
     #[arg(long, value_name = "VALUE")]
@@ -141,6 +154,9 @@ impl Args {
         if self.long {
             campaign.fixed.push(("orders.many", None, 0));
         }
+        if self.few {
+            campaign.fixed.extend(FEW);
+        }
         campaign.world.orderly_close = self.orderly_close;
         if self.plain {
             campaign.world.plain = true;
@@ -179,6 +195,9 @@ impl Args {
         }
         if self.long {
             modes += " --long";
+        }
+        if self.few {
+            modes += " --few";
         }
         if let Some(echo) = self.echo {
             modes += &format!(" --echo {echo}");

@@ -17,6 +17,7 @@ use crate::probes::{accountings, densest_window};
 use crate::sim::{
     chooser::{Chooser, Fixed},
     orders::{
+        args::FEW,
         canary::Canary,
         counts::Counts,
         invariants,
@@ -151,6 +152,8 @@ impl Campaign {
             let mut campaign = self.clone();
             campaign.world.canary = Some(canary);
             campaign.world.crashes = false;
+            // Among few and equal orders nobody can tell whose one is.
+            campaign.fixed.retain(|choice| !FEW.contains(choice));
             let expected = match self.world.expected {
                 // A client that promises to report excess orders does not promise that there are none.
                 Expected::Later if matches!(canary, Canary::SendsTwice | Canary::Denies) => continue,
