@@ -69,7 +69,9 @@ impl OrderProtocol {
         // An order that was found absent or given up may still appear.
         let watched = match &finding {
             Finding::Unresolved(_) | Finding::Refused => true,
-            Finding::Acknowledged { .. } | Finding::Recovered { .. } => intent.resends() > 0,
+            Finding::Acknowledged { .. } | Finding::Recovered { .. } => {
+                intent.resends() > 0 || intent.was_resend_rejected()
+            }
             Finding::Rejected => false,
         };
         let is_rejected = finding == Finding::Rejected;
