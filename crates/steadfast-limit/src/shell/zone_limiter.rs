@@ -5,10 +5,13 @@ use steadfast_spec::{Endpoint, Zone};
 use tokio::time::Instant;
 
 use crate::{
-    core::snapshot::Snapshot,
+    core::{rules::ceilings::LANES, snapshot::Snapshot},
     error::Refusal,
     request::keys::ScopeKeys,
-    shell::{acquire::Acquire, route_mover::WatchedRoute, shared::Shared, shared_count::SharedCount},
+    shell::{
+        acquire::Acquire, route_mover::WatchedRoute, shared::Shared, shared_count::SharedCount,
+        zone_settings::ZoneSettings,
+    },
 };
 
 /// Hands out permits to send, for every zone of one service.
@@ -123,6 +126,18 @@ impl ZoneLimiter {
         let zones = self.shared.resolve(zones.iter().copied(), keys)?;
         let at = self.shared.with(|core, now| core.earliest_in(zones.as_slice(), lane, true, now))?;
         Ok(self.shared.instant(at))
+    }
+
+    /// Returns the settings of all zones, in the order of their configuration.
+    #[must_use]
+    pub fn settings(&self) -> Vec<ZoneSettings> {
+        self.shared.with(|core, _| core.rules().iter().map(ZoneSettings::of).collect())
+    }
+
+    /// Returns how many requests may wait in each lane, in the order of [`Lane::ALL`].
+    #[must_use]
+    pub fn queue_bounds(&self) -> [u32; LANES] {
+        self.shared.with(|core, _| core.queue_bounds())
     }
 
     /// Returns what every zone and lane holds now. Idle keys are dropped first.

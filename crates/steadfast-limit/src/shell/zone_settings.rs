@@ -3,10 +3,7 @@ use std::{fmt, time::Duration};
 use steadfast_call::Lane;
 use steadfast_spec::{Scope, Zone};
 
-use crate::{
-    core::rules::{ceilings::LANES, profile::Profile},
-    shell::zone_limiter::ZoneLimiter,
-};
+use crate::core::rules::{Bound, Rules, ceilings::LANES, profile::Profile};
 
 /// The settings of one zone, as a limiter applies them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,29 +39,20 @@ pub struct WindowSettings {
     pub sustained_in: Duration,
 }
 
-impl ZoneLimiter {
-    /// Returns the settings of all zones, in the order of their configuration.
-    #[must_use]
-    pub fn settings(&self) -> Vec<ZoneSettings> {
-        let of = |rules: &crate::core::rules::Rules| ZoneSettings {
+impl ZoneSettings {
+    pub(super) fn of(rules: &Rules) -> Self {
+        Self {
             zone: rules.zone,
             scope: rules.scope,
             profile: rules.profile,
             windows: rules.bounds.iter().map(|bound| WindowSettings::of(bound, rules.profile)).collect(),
             settle: Duration::from_nanos(rules.settle),
-        };
-        self.shared.with(|core, _| core.rules().iter().map(of).collect())
-    }
-
-    /// Returns how many requests may wait in each lane, in the order of [`Lane::ALL`].
-    #[must_use]
-    pub fn queue_bounds(&self) -> [u32; LANES] {
-        self.shared.with(|core, _| core.queue_bounds())
+        }
     }
 }
 
 impl WindowSettings {
-    fn of(bound: &crate::core::rules::Bound, profile: Profile) -> Self {
+    fn of(bound: &Bound, profile: Profile) -> Self {
         let period = Duration::from_nanos(bound.nominal);
         let sustained = match profile {
             Profile::WindowLog | Profile::Adaptive { .. } => bound.limit,
@@ -131,7 +119,7 @@ impl fmt::Display for Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Quota, SECOND};
+    use crate::{Quota, SECOND, ZoneLimiter};
 
     fn preset(zone: Zone) -> ZoneSettings {
         ZoneLimiter::preset().settings().into_iter().find(|settings| settings.zone == zone).unwrap()
