@@ -1,6 +1,7 @@
 mod account;
 pub(crate) mod book;
 pub(crate) mod clock;
+mod conversion;
 pub(crate) mod directory;
 mod draw;
 pub(crate) mod engine;
@@ -20,6 +21,8 @@ pub(crate) mod settings;
 pub(crate) mod shared;
 pub(crate) mod spec_reading;
 mod special;
+mod special_orders;
+mod symbol_store;
 pub(crate) mod totp;
 pub(crate) mod truth;
 

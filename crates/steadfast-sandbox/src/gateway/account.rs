@@ -14,6 +14,7 @@ use steadfast_spec::{Decimal, Form, OrderStatus, Product, Side, SymId, parse_dec
 use crate::{
     gateway::{
         book::{BookedOrder, number},
+        conversion::Conversion,
         directory::UserIndex,
         engine::{Caller, Engine},
         market::price,
@@ -33,19 +34,6 @@ struct Fill<'a> {
     id: usize,
     order: &'a BookedOrder,
     at: Duration,
-    price: Decimal,
-}
-
-/// A part of a position that moves to another product.
-#[derive(Clone, Debug)]
-pub(crate) struct Conversion {
-    user: UserIndex,
-    at: Duration,
-    sym_id: SymId,
-    from: Product,
-    to: Product,
-    side: Side,
-    qty: Decimal,
     price: Decimal,
 }
 

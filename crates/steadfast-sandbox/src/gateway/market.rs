@@ -6,10 +6,11 @@ use crate::{
     gateway::{
         draw::Draw,
         engine::{Caller, Engine, Passage},
+        symbol_store::symbols,
     },
     wire::{
         page::{Content, Page, refusal},
-        scrips::{SCRIPS, Scrip, group, scrip},
+        scrips::SCRIPS,
     },
 };
 
@@ -87,11 +88,4 @@ impl Engine {
 
 fn price_of(draw: Draw, order: &OrderRequest) -> Decimal {
     price(draw, order.sym_id().as_str())
-}
-
-pub(crate) fn symbols(path: &str) -> Page {
-    let name = path.rsplit('/').next().unwrap_or_default();
-    let name = percent_encoding::percent_decode_str(name).decode_utf8_lossy();
-    let records: Vec<Scrip> = (0..SCRIPS).filter(|&number| group(number) == name).map(scrip).collect();
-    if records.is_empty() { Page::no_data() } else { Page::ok(json!(records)) }
 }

@@ -6,55 +6,16 @@ use steadfast_spec::{Decimal, Endpoint, Form, OrderStatus, parse_decimal};
 
 use crate::{
     gateway::{
-        directory::UserIndex,
         engine::{Caller, Engine, Passage},
         market::price,
+        special_orders::SpecialOrder,
+        symbol_store::symbol_groups,
     },
-    wire::{
-        page::{Page, refusal},
-        scrips::{SCRIPS, group},
-    },
+    wire::page::{Page, refusal},
 };
 
 /// The kinds: trigger, one cancels the other, bracket, cover.
 const KINDS: [&str; 4] = ["gtt", "oco", "bo", "co"];
-
-/// An order of a special kind. It stays open until it is cancelled or left.
-#[derive(Clone, Debug)]
-struct SpecialOrder {
-    id: String,
-    user: UserIndex,
-    kind: &'static str,
-    fields: Form,
-    status: OrderStatus,
-}
-
-/// The special orders of all users.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SpecialOrders(Vec<SpecialOrder>);
-
-impl SpecialOrders {
-    pub(crate) fn clear(&mut self) {
-        self.0.clear();
-    }
-
-    fn place(&mut self, user: UserIndex, kind: &'static str, fields: Form) -> String {
-        let id = format!("27{:010}", self.0.len() + 1);
-        self.0.push(SpecialOrder { id: id.clone(), user, kind, fields, status: OrderStatus::Open });
-        id
-    }
-
-    /// Returns an open order of the user's, of one of `kinds`.
-    fn open(&mut self, user: UserIndex, kinds: &[&str], id: &str) -> Option<&mut SpecialOrder> {
-        let is_it = |order: &&mut SpecialOrder| {
-            order.id == id
-                && order.user == user
-                && kinds.contains(&order.kind)
-                && order.status == OrderStatus::Open
-        };
-        self.0.iter_mut().find(is_it)
-    }
-}
 
 impl Engine {
     /// Answers an endpoint that is not in the specification; `None` for those that are.
@@ -129,7 +90,6 @@ impl Engine {
     }
 
     fn specials(&self, caller: Caller, kind: &str) -> Page {
-        let of_kind = self.specials.0.iter().filter(|order| order.user == caller.user && order.kind == kind);
         let row = |order: &SpecialOrder| {
             let mut row: Map<String, Value> =
                 order.fields.iter().map(|(name, value)| (name.to_owned(), json!(value))).collect();
@@ -137,7 +97,7 @@ impl Engine {
             row.insert("status".to_owned(), json!(order.status.as_str()));
             Value::Object(row)
         };
-        let rows: Vec<Value> = of_kind.map(row).collect();
+        let rows: Vec<Value> = self.specials.of_kind(caller.user, kind).map(row).collect();
         if rows.is_empty() { Page::no_data() } else { Page::ok(Value::Array(rows)) }
     }
 
@@ -161,14 +121,4 @@ fn numbers_hold(form: &Form) -> bool {
     form.iter().all(|(name, value)| {
         !is_number(name) || parse_decimal(value).is_ok_and(|number| number >= Decimal::ZERO)
     })
-}
-
-pub(crate) fn symbol_groups() -> Page {
-    let mut groups: Vec<_> = (0..SCRIPS).map(group).collect();
-    groups.sort_unstable();
-    groups.dedup();
-    let groups: Vec<_> = { groups.into_iter().enumerate() }
-        .map(|(place, name)| json!({"name": name, "sortOrder": place}))
-        .collect();
-    Page::ok(json!({"version": 1, "updated": true, "symbolStore": groups}))
 }
