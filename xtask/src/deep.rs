@@ -14,6 +14,7 @@ use serde::Deserialize;
 pub(crate) use self::stage::Deep;
 use self::stage::{Pace, What};
 use crate::console;
+use crate::extent::Extent;
 use crate::figures::Figures;
 use crate::programs::{Part, Programs, Site};
 use crate::report::{Report, Tally};
@@ -26,15 +27,6 @@ const TABLE: &str = include_str!("../deep.toml");
 
 /// The tests in files of their own that compute for long. All others are run as the plain tests are built.
 const TESTS: &[&str] = &["it", "journal", "gateway", "memory"];
-
-/// Whether stages run all that they have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Extent {
-    /// A part of the longest ones, as CI has time for.
-    Sample,
-    Full,
-}
 
 #[derive(Deserialize)]
 struct Table {

@@ -9,7 +9,8 @@ use std::fs;
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
 
-use crate::deep::{self, Deep, Extent};
+use crate::deep::{self, Deep};
+use crate::extent::Extent;
 use crate::figures::Figures;
 use crate::report::Tally;
 use crate::workspace::Workspace;

@@ -8,6 +8,7 @@ mod cargo;
 mod console;
 mod deep;
 mod evidence;
+mod extent;
 mod figures;
 mod plain;
 mod planted;
@@ -29,7 +30,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use crate::cargo::cargo;
-use crate::deep::Extent;
+use crate::extent::Extent;
 use crate::programs::{Part, Programs, Site};
 use crate::report::Tally;
 use crate::runner::echo;

@@ -18,7 +18,7 @@ pub(crate) use self::bug::check as faults;
 use self::bug::{Bug, FOLDER};
 use self::detector::{Detector, Seen};
 pub(crate) use self::tree::Tree;
-use crate::deep::Extent;
+use crate::extent::Extent;
 use crate::programs::{Part, Programs};
 use crate::report::{Report, Tally};
 use crate::runner::echo;

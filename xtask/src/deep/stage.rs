@@ -4,9 +4,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 
-use super::Extent;
 use super::properties::properties;
 use crate::cargo::{cargo, name_state};
+use crate::extent::Extent;
 use crate::figures::Measured;
 use crate::planted;
 use crate::programs::Programs;
