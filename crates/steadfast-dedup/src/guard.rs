@@ -5,6 +5,7 @@
 
 pub(crate) mod future;
 pub(crate) mod guarded_body;
+mod held;
 pub(crate) mod layer;
 pub(crate) mod open_send;
 pub(crate) mod send_guard;

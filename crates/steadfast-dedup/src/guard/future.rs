@@ -10,17 +10,18 @@ use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use steadfast_call::{BoxError, Failure, Fate};
-use tokio::time::{Timeout, error::Elapsed, timeout};
+use tokio::time::error::Elapsed;
 use tower_service::Service;
 
 use crate::{
     error::OrderWithheld,
     guard::{
         guarded_body::GuardedBody,
+        held::{Held, HeldByJournal},
         open_send::OpenSend,
         send_guard::{Entered, SendGuard},
     },
-    journal::{Durable, JournalError},
+    journal::JournalError,
     tracker::account::checking::Checked,
 };
 
@@ -50,32 +51,6 @@ pin_project! {
         // The attempt's journal entry is not durable yet.
         Writing { held: Pin<Box<HeldByJournal<S, B>>> },
         Sending { #[pin] response: F },
-    }
-}
-
-pin_project! {
-    /// A send that waits. Boxed, because most sends wait for nothing, and the future of every call has room for it.
-    pub(super) struct Held<T, R> {
-        #[pin]
-        wait: Timeout<T>,
-        ready: Option<R>,
-    }
-}
-
-/// A send that waits for its attempt's journal entry.
-pub(super) type HeldByJournal<S, B> = Held<Durable, (S, Request<GuardedBody<B>>)>;
-
-impl<T: Future, R> Held<T, R> {
-    pub(super) fn until(wait: T, patience: Duration, ready: R) -> Pin<Box<Self>> {
-        Box::pin(Self { wait: timeout(patience, wait), ready: Some(ready) })
-    }
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T::Output, Elapsed>> {
-        self.project().wait.poll(cx)
-    }
-
-    fn take(self: Pin<&mut Self>) -> Option<R> {
-        self.project().ready.take()
     }
 }
 

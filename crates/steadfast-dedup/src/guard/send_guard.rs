@@ -16,8 +16,8 @@ use tower_service::Service;
 use crate::{
     error::OrderWithheld,
     guard::{
-        future::{Held, HeldByJournal},
         guarded_body::{CheckedChange, CheckedOrder, GuardedBody, SendCheck, TimeLimits},
+        held::{Held, HeldByJournal},
         open_send::{OpenAttempt, OpenSend, SentRead},
     },
     journal::{Durable, session_of},
