@@ -106,6 +106,7 @@ pub use crate::{
     },
     tracker::{
         order_tracker::{OrderTracker, WeakOrderTracker},
-        recovery::{Recover, RecoveredOrder, unresolved},
+        recovery::{Recover, RecoveredOrder},
+        undecided::unresolved,
     },
 };

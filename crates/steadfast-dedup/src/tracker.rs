@@ -2,7 +2,7 @@
 //!
 //! [`order_tracker`] is the public handle. It has an [`account`] for each name, which puts events into a
 //! [`shared_protocol`] and wakes the [`waiters`]. The [`poller`] reads the list while an account needs it. A [`ticket`]
-//! tells the guard which account and intent a request belongs to. [`replay`] turns a journal into events, [`recovery`] says
+//! tells the guard which account and intent a request belongs to. [`replay`] turns a journal into events, [`undecided`] says
 //! what it leaves in doubt.
 
 pub(crate) mod account;
@@ -21,5 +21,5 @@ pub(crate) mod sync;
 pub(crate) mod ticket;
 pub(crate) mod timekeeper;
 pub(crate) mod tokens;
-mod undecided;
+pub(crate) mod undecided;
 pub(crate) mod waiters;

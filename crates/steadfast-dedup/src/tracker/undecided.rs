@@ -1,14 +1,68 @@
-//! One order of a journal, until an entry says how it ended.
+//! The orders of which a journal does not say how they ended.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use steadfast_call::Outcome;
+use steadfast_call::{Outcome, ext};
 
 use crate::{
-    numbers::{AttemptNo, TradingDay},
-    protocol::event::Event,
+    journal::{Entry, Record},
+    numbers::{AttemptNo, IntentNo, TradingDay},
+    protocol::{
+        event::Event,
+        resolution::{Reason, Unresolved, Verdict},
+    },
     tracker::recovery::RecoveredOrder,
 };
+
+/// Returns the orders without an end in a journal: in doubt, or unresolved for the last written reason.
+///
+/// Asks no service. For programs that [read](crate::journal::FileJournal::read) a journal without opening it.
+#[must_use]
+pub fn unresolved(entries: &[Entry]) -> Vec<RecoveredOrder> {
+    let mut open: BTreeMap<(ext::Account, IntentNo), Undecided> = BTreeMap::new();
+    // Ended by an answer or a list that may be contradicted later.
+    let mut ended: BTreeMap<(ext::Account, IntentNo), Undecided> = BTreeMap::new();
+    for Entry { account, record } in entries {
+        let of = |intent: IntentNo| (account.clone(), intent);
+        match record {
+            Record::Begun { attempt, name, order, .. } => {
+                let (account, intent, verdict) = (account.clone(), attempt.intent, Verdict::Pending);
+                let (name, order) = (name.clone(), order.clone());
+                let order = RecoveredOrder { account, intent, name, order, verdict };
+                open.extend(ended.remove_entry(&of(intent)));
+                let undecided = open.entry(of(intent)).or_insert_with(|| Undecided::new(order.clone()));
+                undecided.order = order;
+                undecided.begin(attempt.index);
+            }
+            Record::Closed { attempt, outcome, .. } => {
+                let key = of(attempt.intent);
+                if open.get_mut(&key).is_some_and(|undecided| undecided.is_over(*attempt, outcome)) {
+                    ended.extend(open.remove_entry(&key));
+                }
+            }
+            Record::Found { intent, .. } => ended.extend(open.remove_entry(&of(*intent))),
+            Record::Confirmed { intent } => {
+                let key = of(*intent);
+                if open.get_mut(&key).is_some_and(Undecided::is_confirmed) {
+                    ended.extend(open.remove_entry(&key));
+                }
+            }
+            Record::Ruled { intent, .. } => {
+                open.remove(&of(*intent));
+            }
+            Record::Unresolved { intent, reason, candidates } => {
+                open.extend(ended.remove_entry(&of(*intent)));
+                let reason = Reason::ALL.into_iter().find(|known| known.as_str() == reason);
+                if let (Some(undecided), Some(reason)) = (open.get_mut(&of(*intent)), reason) {
+                    undecided.order.verdict =
+                        Verdict::Unresolved(Unresolved::new(reason, candidates.clone()));
+                }
+            }
+            Record::Seen { .. } | Record::Renamed { .. } | Record::Heard { .. } | Record::Changed => {}
+        }
+    }
+    open.into_values().map(|undecided| undecided.order).collect()
+}
 
 /// An order whose end the journal does not hold, as far as it was read.
 pub(super) struct Undecided {
