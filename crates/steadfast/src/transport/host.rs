@@ -30,6 +30,7 @@ use self::{
     connection::Connection,
     connections::Connections,
     exchange::exchange,
+    lease::Lease,
     pool::{Limits, Need},
 };
 use super::{
@@ -167,7 +168,7 @@ where
     /// Why no connection could be made.
     pub async fn prewarm(&self) -> Result<(), BoxError> {
         let need = Need { is_order: true, is_urgent: false };
-        self.connections.take(need).await?.give_back();
+        Lease::take(self.connections.clone(), need).await?.give_back();
         Ok(())
     }
 }

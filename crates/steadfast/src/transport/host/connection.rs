@@ -17,7 +17,6 @@ use hyper::{
 use parking_lot::Mutex;
 use steadfast_call::{BoxError, ext};
 
-use super::connections::Slot;
 use crate::transport::{Line, StampedBody, line::Cutter};
 
 /// A connection that no exchange, or one exchange, uses.
@@ -49,10 +48,11 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    /// Speaks HTTP/1 over `line`, driven by a task of its own that holds `slot`.
-    pub(super) async fn open<S>(line: Line<S>, slot: Slot<B>) -> Result<Self, BoxError>
+    /// Speaks HTTP/1 over `line`, driven by a task of its own that holds `slot` until the connection has ended.
+    pub(super) async fn open<S, P>(line: Line<S>, slot: P) -> Result<Self, BoxError>
     where
         S: rt::Read + rt::Write + fmt::Debug + Send + Unpin + 'static,
+        P: Send + 'static,
     {
         let link = Arc::new(Link {
             cutter: line.cutter(),
@@ -82,11 +82,8 @@ impl<B> Connection<B> {
 }
 
 /// Moves the bytes of a connection until it ends.
-async fn drive<S, B>(
-    mut connection: http1::Connection<Line<S>, StampedBody<B>>,
-    ending: Ending,
-    slot: Slot<B>,
-) where
+async fn drive<S, B, P>(mut connection: http1::Connection<Line<S>, StampedBody<B>>, ending: Ending, slot: P)
+where
     S: rt::Read + rt::Write + Unpin,
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,

@@ -15,7 +15,6 @@ use tokio::{
 
 use super::{
     connection::Connection,
-    lease::Lease,
     pool::{Choice, Limits, Need, Pool},
 };
 
@@ -33,6 +32,13 @@ pub(super) struct Connections<B: Send + 'static> {
     dial: Dial<B>,
 }
 
+/// A connection that one send has to itself.
+pub(super) struct Taken<B> {
+    pub(super) connection: Connection<B>,
+    /// True if it was made for a send that waited, and no request has used it.
+    pub(super) is_new: bool,
+}
+
 struct State<B> {
     pool: Pool<Connection<B>, Waiter<B>>,
     /// True while a task watches over the connections.
@@ -46,7 +52,7 @@ impl<B: Send + 'static> Connections<B> {
     }
 
     /// Returns a connection for one send.
-    pub(super) async fn take(self: &Arc<Self>, need: Need) -> Result<Lease<B>, BoxError> {
+    pub(super) async fn take(self: &Arc<Self>, need: Need) -> Result<Taken<B>, BoxError> {
         let answer = loop {
             let (choice, answer) = {
                 let mut state = self.state.lock();
@@ -56,7 +62,7 @@ impl<B: Send + 'static> Connections<B> {
                         let is_fit =
                             if need.is_order { connection.is_quiet() } else { connection.is_usable() };
                         if is_fit {
-                            return Ok(Lease::new(connection, self.clone(), false));
+                            return Ok(Taken { connection, is_new: false });
                         }
                         continue;
                     }
@@ -76,7 +82,7 @@ impl<B: Send + 'static> Connections<B> {
         };
         let mut waiting = Waiting { answer, connections: self };
         match (&mut waiting.answer).await {
-            Ok(Ok(connection)) => Ok(Lease::new(connection, self.clone(), true)),
+            Ok(Ok(connection)) => Ok(Taken { connection, is_new: true }),
             Ok(Err(error)) => Err(error),
             Err(_) => Err("no connection was made".into()),
         }

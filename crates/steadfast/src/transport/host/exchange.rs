@@ -14,6 +14,7 @@ use super::{
     body::{HostBody, MoreThanAnswered},
     connection::Link,
     connections::Connections,
+    lease::Lease,
     pool::Need,
 };
 use crate::transport::{
@@ -94,7 +95,7 @@ where
     // A block rather than a function, which would hold the request twice.
     async move {
         loop {
-            let mut lease = match connections.take(need).await {
+            let mut lease = match Lease::take(connections.clone(), need).await {
                 Ok(lease) => lease,
                 Err(error) => return Err(Failure::new(send.fail(), error).into()),
             };

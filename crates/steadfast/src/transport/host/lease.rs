@@ -5,12 +5,13 @@ use std::{
     time::Duration,
 };
 
-use steadfast_call::ext::Connection as _;
+use steadfast_call::{BoxError, ext::Connection as _};
 use tokio::time::{Sleep, sleep};
 
 use super::{
     connection::{Connection, Finished},
-    connections::Connections,
+    connections::{Connections, Taken},
+    pool::Need,
 };
 
 /// How long hyper may take to finish an exchange whose answer has been read to its end. It does so at once, unless the
@@ -28,8 +29,10 @@ pub(super) struct Lease<B: Send + 'static> {
 }
 
 impl<B: Send + 'static> Lease<B> {
-    pub(super) fn new(connection: Connection<B>, connections: Arc<Connections<B>>, is_new: bool) -> Self {
-        Self { connection: Some(connection), connections, is_new, patience: None }
+    /// Takes a connection for one send.
+    pub(super) async fn take(connections: Arc<Connections<B>>, need: Need) -> Result<Self, BoxError> {
+        let Taken { connection, is_new } = connections.take(need).await?;
+        Ok(Self { connection: Some(connection), connections, is_new, patience: None })
     }
 
     pub(super) fn connection(&mut self) -> Option<&mut Connection<B>> {
