@@ -1,9 +1,10 @@
-//! Decides by tags whose a listed order is.
+//! Tells by tags which listed order is which of ours.
 //!
-//! A record with an order's tag is that order's in whatever form it is listed, also in a shared account and among
-//! equals. But services copy fields: to slices, to conversions, to an order that a user repeats. So a record in another
-//! form waits until any second record with its tag must be listed, and two of them decide nothing unless both are
-//! exactly what was asked for. A tag brings no order that is late: an absence takes as long as without it.
+//! A listed order with the tag of one of ours is that order: in a shared account, among equals, and even if its other fields
+//! differ from what was asked for. But services copy fields: to slices, to conversions, to an order that a user repeats. So
+//! one whose fields differ is believed only once a second one with its tag would be listed as well. Several with one tag
+//! decide nothing, unless all are exactly what was asked for. A tag makes no late order appear: an absence takes as long as
+//! without it.
 
 use std::sync::Arc;
 
@@ -32,11 +33,11 @@ pub(crate) enum ByTag {
     Its(Arc<str>),
     /// A listed order carries its tag, and a later list may show a second one that does.
     Unclear,
-    /// The tag was copied: more listed orders carry it than can be this order, or one that may not be it.
+    /// The tag was copied: several listed orders carry it, or one that may be another order.
     Copied,
 }
 
-/// The records of a list that tell something new of tags.
+/// The records of a list that tell something new about tags.
 #[derive(Debug, Default)]
 pub(crate) struct TagNews {
     /// Those without an owner that show a tag of ours.
@@ -54,7 +55,7 @@ impl OrderProtocol {
         }
     }
 
-    /// Notes that a send of an intent carries no tag. The one that it had stays its own.
+    /// Notes that a send of an intent carries no tag. The tag that it had is still known as its own.
     pub(crate) fn untag(&mut self, number: IntentNo) {
         if let Some(intent) = self.intents.get_mut(&number) {
             intent.drop_tag();
@@ -80,7 +81,7 @@ impl OrderProtocol {
         }
     }
 
-    /// Returns what a list tells of tags beyond the first record of each order: a service may add a tag to a record later,
+    /// Returns the records of a list that show more or less of a tag than before: a service may add a tag to a record later,
     /// or cease to show tags.
     pub(crate) fn tag_news(&self, source: Source, records: &[OrderRecord]) -> TagNews {
         let mut news = TagNews::default();
@@ -114,7 +115,7 @@ impl OrderProtocol {
             self.tags.keep(fresh);
         }
         for (owner, record) in news.unlike {
-            // It was compared with this list for the first time.
+            // If this list is the first with this order, they have been compared by now.
             if !self.is_unlike_its_tag(owner, source.session, &record) {
                 continue;
             }
@@ -151,17 +152,17 @@ impl OrderProtocol {
         })
     }
 
-    /// True if the tag of a listed order, or the lack of one, says that it is not the intent's: it is no reason to doubt
-    /// the intent's absence.
+    /// True if the tag of a listed order, or the lack of one, says that it is not the intent's. Such an order is
+    /// no reason to doubt the intent's absence.
     pub(crate) fn is_excluded_by_tag(&self, intent: &Intent, fresh: &Fresh) -> bool {
         intent.tag().is_some_and(|tag| self.tags.excludes(tag, intent.order(), fresh))
     }
 
-    /// True if a listed order carries another tag than the intent's, so that it is not the intent's by likeness.
+    /// True if a listed order carries another tag than the intent's, so that their likeness proves nothing.
     pub(crate) fn carries_anothers_tag(&self, intent: &Intent, fresh: &Fresh) -> bool {
         match intent.tag() {
             Some(tag) => self.tags.is_anothers(tag, fresh),
-            // It was sent without one. Only a caller's own text can be the same.
+            // The intent was sent without a tag. The text that is shown may be its caller's own.
             None => {
                 let owner = self.tags.proved_owner(fresh).and_then(|number| self.intents.get(&number));
                 let shown = fresh.record.remarks.as_deref().unwrap_or_default().trim();
@@ -171,7 +172,7 @@ impl OrderProtocol {
         }
     }
 
-    /// True if a listed order of a shared account carries a stranger's tag, so that it is none of an intent's with a tag.
+    /// True if a listed order of a shared account carries a stranger's tag, and the intent has one of its own.
     pub(crate) fn is_strangers_by_tag(&self, intent: &Intent, fresh: &Fresh) -> bool {
         self.settings.account_mode == AccountMode::Shared
             && intent.tag().is_some()
@@ -211,8 +212,8 @@ impl OrderProtocol {
         intent.tag().is_some() && !self.has_looked(intent) && may_tell()
     }
 
-    /// True if a listed order may be the intent's after a change: not on the other side, no leg, and not exactly what
-    /// another order of ours asked for.
+    /// True if a listed order may be the intent's after a change: it is not on the other side, and not exactly what another
+    /// order of ours asked for.
     fn may_be_changed_to(&self, intent: &Intent, fresh: &Fresh) -> bool {
         let record = &fresh.record;
         let same_side = !matches!(record.side, Some(Code::Known(side)) if side != intent.order().side());
@@ -224,7 +225,7 @@ impl OrderProtocol {
         same_side && !Key::of_record(record).is_some_and(|key| asked(&key))
     }
 
-    /// Returns the listed orders that are exactly the intent's but for their tags, with the orders of ours whose these are.
+    /// Returns the listed orders that are exactly the intent's but for the tag, each with the order of ours whose tag it is.
     fn with_anothers_tag<'a>(
         &'a self,
         intent: &'a Intent,
@@ -235,13 +236,12 @@ impl OrderProtocol {
         tagged.filter_map(|fresh| Some((fresh, self.tags.owner(&fresh.record)?)))
     }
 
-    /// True if a listed order is exactly the intent's but for its tag, which is another order of ours'.
+    /// True if a listed order is exactly the intent's but for the tag, which is that of another order of ours.
     fn shows_anothers_tag(&self, intent: &Intent) -> bool {
         self.with_anothers_tag(intent).next().is_some()
     }
 
-    /// True if a listed order is exactly the intent's but for its tag, and that is of an order which asked for something
-    /// else.
+    /// The same, and that other order asked for something else.
     fn shows_misplaced_tag(&self, intent: &Intent) -> bool {
         let asked_for_another = |fresh: &Fresh, owner| {
             let owner = self.intents.get(&owner);

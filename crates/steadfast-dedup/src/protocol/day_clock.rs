@@ -30,22 +30,24 @@ pub(crate) struct Reading {
 #[derive(Clone, Debug)]
 pub(crate) struct DayClock {
     day: TradingDay,
-    /// The time that was last believed, as the distance to the carrying clock; so are the others.
+    /// The time that was last believed, less the reading of the clock that cannot be set. `anchor`, `dated` and `reported`
+    /// are such differences, too.
     believed: i64,
-    /// The wall clock is followed within `SLACK` of this: the last confirmed time, or the start.
+    /// The last confirmed time, or that of the start. The wall clock is followed while it is within `SLACK` of it.
     anchor: i64,
+    /// The service's time, by its last date.
     dated: Option<i64>,
     /// Whether the service has confirmed the time.
     confirmed: bool,
-    /// The day, if only dates say so: the wall clock has another one, and no order was sent under it.
+    /// The day, if it rests on dates alone: the wall clock shows another one, and no order was sent under this one yet.
     dates_alone: Option<TradingDay>,
     /// Where the wall clock was when its step was last reported.
     reported: Option<i64>,
     /// The day in the journal of an earlier process; 0 if there is none.
     journal_day: TradingDay,
-    /// Whether the service's date denies the day, which stays that of the wall clock or of the journal.
+    /// Whether the service's date shows another day. The day stays as the wall clock or the journal has it.
     denied: bool,
-    /// Whether no order leaves while the day is denied. Then no date alone moves it.
+    /// Whether no order leaves while the day is denied. If so, a date alone never moves the day.
     withholds: bool,
 }
 
@@ -54,7 +56,7 @@ pub(crate) struct DayClock {
 pub(crate) struct Change {
     /// The wall clock was set, by so many milliseconds.
     pub(crate) stepped: Option<i64>,
-    /// The current day is this one: its first name was wrong from the start.
+    /// It has been this day all the time: the one that was taken at first was wrong.
     pub(crate) corrected: Option<TradingDay>,
 }
 
@@ -86,8 +88,7 @@ impl DayClock {
         self.day
     }
 
-    /// Returns the latest day that it may be: a wall clock that is ahead may be right, unless the service's clock says
-    /// otherwise.
+    /// Returns the latest day that it may be. As long as no date has come, a wall clock that is ahead may be right.
     pub(crate) fn latest(&self, now: Reading) -> TradingDay {
         match self.dated {
             Some(_) => self.day,
@@ -118,7 +119,8 @@ impl DayClock {
         }
         let today = TradingDay((self.time(wall) + now.carried).div_euclid(DAY));
         self.day = self.day.max(today);
-        // The wall clock was set right. A day that it was ahead by is taken back by the next date.
+        // The wall clock is right, and has reached the day. While the day is ahead of it, `denied` stays: the next date takes
+        // the day back.
         if by_date && !self.is_ahead_of_clock(now) {
             self.denied = false;
         }
@@ -132,11 +134,11 @@ impl DayClock {
         if !(0..=LONGEST_ANSWER).contains(&took) {
             return Change::default();
         }
-        // Half a second for the fraction that a date leaves out, and half of the way.
+        // Half a second for the fraction that a date leaves out, and half of `took` for the answer's way.
         let dated = date + 500 + took / 2 - now.carried;
         self.dated = Some(dated);
         let wall = now.wall - now.carried;
-        // Two clocks agree against the dates before, or against the journal.
+        // The date and the wall clock agree, and the day rests on earlier dates or on the journal alone.
         let is_outvoted = self.is_by_one_alone() && agree(dated, wall);
         if (!self.confirmed || is_outvoted) && !agree(dated, self.believed) {
             return self.begin_anew(now, dated);
@@ -150,9 +152,9 @@ impl DayClock {
         Change { corrected, ..self.read(now) }
     }
 
-    /// Takes back a day of the journal that has not begun by the service's clock, and returns the right one.
+    /// Takes the day back if it has not begun by the service's clock, and returns the right one.
     ///
-    /// The machine's clock was ahead while an earlier process wrote it down.
+    /// Such a day is the journal's: this machine's clock was ahead when an earlier process wrote it.
     fn take_back(&mut self, now: Reading, dated: i64) -> Option<TradingDay> {
         let latest = TradingDay((dated + SLACK + now.carried).div_euclid(DAY));
         if self.day <= latest {
@@ -162,7 +164,7 @@ impl DayClock {
         Some(latest)
     }
 
-    /// True if only dates say so, or all but the dates, and a date with which the wall clock agrees may take it back.
+    /// True if the day rests on dates alone, or dates deny it. A date with which the wall clock agrees may take it back.
     pub(crate) fn is_by_one_alone(&self) -> bool {
         self.dates_alone == Some(self.day) || self.denied
     }
@@ -177,10 +179,10 @@ impl DayClock {
         (self.dates_alone, self.denied) = (None, false);
     }
 
-    /// Corrects the believed time, which only one clock supports, by a date that contradicts it: by the first one, if that
-    /// clock is this machine's at the start; if only dates support it, by one with which the wall clock agrees.
+    /// Corrects the believed time after a date that contradicts it. Only one clock supports that time:
     ///
-    /// By now the wall clock may have been set right.
+    /// - this machine's, as it was at the start: the first date corrects it;
+    /// - the service's: a date corrects it with which the wall clock, set right meanwhile, agrees.
     fn begin_anew(&mut self, now: Reading, dated: i64) -> Change {
         let wall = now.wall - now.carried;
         let right = if agree(dated, wall) { wall } else { dated };
@@ -191,13 +193,13 @@ impl DayClock {
         (self.believed, self.anchor, self.confirmed) = (right, right, true);
         self.reported = stepped.map(|_| wall);
         let day_of = |time: i64| TradingDay((time + now.carried).div_euclid(DAY));
-        // The day in the journal goes on as far as it may have begun: by the date, or by this machine's clock. An earlier
-        // process has sent orders under it, and a wrong date must not make their names free.
+        // The journal's day holds if it may have begun, by the date or by this machine's clock: an earlier process has sent
+        // orders under it, and a wrong date must not free their names.
         let latest = day_of(right + SLACK);
         let journal_day = self.journal_day.min(latest.max(day_of(wall + SLACK)));
         self.denied = journal_day > latest;
         let today = day_of(right).max(journal_day);
-        // If the clock was behind, the day with the wrong name is the one on which the process began, even if it is
+        // If this machine's clock was behind, the wrong day is the one on which the process began, even if that day is
         // over by now.
         let begun = TradingDay(right.div_euclid(DAY)).max(self.day);
         let corrected = (today.min(begun) != self.day).then_some(today.min(begun));
@@ -209,8 +211,8 @@ impl DayClock {
 
     /// Keeps the day against a date with which no other clock agrees.
     ///
-    /// Nothing leaves meanwhile, so no order is sent under a wrong day. If the date moved the day, the names in the journal
-    /// would go with it, and the next wrong date could make them free.
+    /// Nothing leaves meanwhile, so no order is sent under a wrong day. If this date moved the day, the journal's names would
+    /// be taken for that day's, and another wrong date could free them.
     fn deny(&mut self, wall: i64, dated: i64) -> Change {
         (self.believed, self.anchor, self.confirmed, self.denied) = (wall, wall, true, true);
         Change { stepped: Some(wall - dated), corrected: None }
@@ -231,13 +233,13 @@ impl DayClock {
         self.confirmed
     }
 
-    /// Returns how long the day goes on at most, by the clock that gives the least.
+    /// Returns how long the day lasts at most: the wall clock and the believed time each say it, and the shorter holds.
     pub(crate) fn left(&self, now: Reading) -> Duration {
         let left = [now.wall, self.believed + now.carried].map(|time| DAY - time.rem_euclid(DAY));
         Duration::from_millis(left.into_iter().min().unwrap_or(DAY).unsigned_abs())
     }
 
-    /// True if, by clocks that agree, it may also be the day before or the day after.
+    /// True if midnight is nearer than the slack, by the believed time or by the clock that the day follows.
     pub(crate) fn is_midnight_near(&self, now: Reading) -> bool {
         let times = [self.believed, self.time(now.wall - now.carried)];
         times.into_iter().any(|time| {
@@ -246,7 +248,7 @@ impl DayClock {
         })
     }
 
-    /// True if a day is more than one ahead of the service's clock.
+    /// True if `day` is later than the day after the service's.
     pub(crate) fn is_ahead_of_date(&self, day: TradingDay, now: Reading) -> bool {
         self.dated.is_some_and(|dated| day.0 > (dated + now.carried).div_euclid(DAY) + 1)
     }

@@ -22,8 +22,8 @@ impl OrderProtocol {
         Matches { strict: self.intent_strict(intent).collect(), near: self.near(intent).collect() }
     }
 
-    /// Returns the candidates of an intent to be marked as reported. Some that are marked already may be left out. Left out
-    /// are orders that
+    /// Returns the candidates of an intent that its report marks as told. Some that are marked already may be missing. Left
+    /// out are also orders that
     ///
     /// - are only similar to the intent's, and equal one of a lost or refused send: they are reported as that one;
     /// - equal another order of ours and cannot be this one: each of them is one too many;
@@ -46,7 +46,7 @@ impl OrderProtocol {
         };
         let Matches { mut strict, mut near } = matches;
         let has_refused = self.refused_of(intent.key()).next().is_some();
-        // Where none of them is counted, those that are marked already need no second look.
+        // Without refused orders nothing is counted below, so those that are marked already need no second look.
         near.retain(|fresh| (has_refused || !fresh.flagged) && !is_others(fresh));
         if !has_refused {
             return strict.into_iter().chain(near).map(|fresh| fresh.order_id.clone()).collect();
@@ -76,14 +76,14 @@ impl OrderProtocol {
         self.live_of(intent.key()).filter(|(_, other)| may_own(other)).count().max(1)
     }
 
-    /// Returns all candidates of an intent, of which these look like it.
+    /// Returns all candidates of an intent. `matches` are those that look like it.
     pub(crate) fn candidates_among(&self, intent: &Intent, matches: &Matches<'_>) -> Vec<String> {
         // An order that exactly matches another order of ours belongs to that one and is reported there.
         let Matches { strict, near } = matches;
         let mut eligible: Vec<_> = strict.iter().chain(near).copied().collect();
         eligible.extend(self.likely_others(intent));
         eligible.sort_by_key(|fresh| fresh.first_seen);
-        // One with its tag is among those like it, too.
+        // One that looks like it and carries its tag comes twice.
         let mut told = HashSet::new();
         eligible
             .into_iter()
