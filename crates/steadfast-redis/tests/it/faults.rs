@@ -1,15 +1,12 @@
 //! A fault of the store or of the owner in the midst of a burst of orders: none is placed twice, and none is lost.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    env,
-    fs::{self, File},
-    io::Write,
-    time::Duration,
-};
+mod fault;
+mod said;
+
+use std::{collections::BTreeMap, env, time::Duration};
 
 use redis::{Cmd, cmd};
-use steadfast::{Access, Client, ErrorKind, Paths, deadline::DeadlineLayer};
+use steadfast::{Access, Client, Paths};
 use steadfast_redis::{Orders, OrdersError};
 use steadfast_sandbox::Sandbox;
 use tokio::{
@@ -18,6 +15,14 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
+pub(crate) use self::{fault::REPLICATED, said::place_and_say};
+use self::{
+    fault::{
+        ALL,
+        Fault::{self, *},
+    },
+    said::{Said, check, said},
+};
 use crate::{
     failover::Watched,
     relay::Relay,
@@ -34,190 +39,13 @@ const AT_ONCE: usize = 12;
 /// How long a call may last: less than a store's windows count as full that has forgotten them, so some are never sent.
 const CALLS_LAST: Duration = Duration::from_secs(30);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Fault {
-    OwnerKilled,
-    /// For longer than its lease, and then it goes on.
-    OwnerStopped,
-    /// At any byte, again and again.
-    ConnectionsCut,
-    OwnerKilledAndConnectionsCut,
-    StoreStopped,
-    StoreSlow,
-    /// The store asks for another password, for a while.
-    PasswordChanged,
-    /// It has all that it was told.
-    StoreRestarted,
-    /// It has nothing.
-    StoreEmptied,
-    StoreRestartedEmpty,
-    OwnerKilledAndStoreEmptied,
-    /// A replica that lacks the last writes takes the store's place.
-    StaleReplicaPromoted,
-    OwnerKilledAndStaleReplicaPromoted,
-    /// The server dies, and sentinels put a replica in its place.
-    FailedOver,
-    OwnerKilledAndFailedOver,
-}
-
-use Fault::{
-    ConnectionsCut, FailedOver, OwnerKilled, OwnerKilledAndConnectionsCut, OwnerKilledAndFailedOver,
-    OwnerKilledAndStaleReplicaPromoted, OwnerKilledAndStoreEmptied, OwnerStopped, PasswordChanged,
-    StaleReplicaPromoted, StoreEmptied, StoreRestarted, StoreRestartedEmpty, StoreSlow, StoreStopped,
-};
-
-const ALL: [Fault; 15] = [
-    OwnerKilled,
-    OwnerStopped,
-    ConnectionsCut,
-    OwnerKilledAndConnectionsCut,
-    StoreStopped,
-    StoreSlow,
-    PasswordChanged,
-    StoreRestarted,
-    StoreEmptied,
-    StoreRestartedEmpty,
-    OwnerKilledAndStoreEmptied,
-    StaleReplicaPromoted,
-    OwnerKilledAndStaleReplicaPromoted,
-    FailedOver,
-    OwnerKilledAndFailedOver,
-];
-
-impl Fault {
-    fn kills(self) -> bool {
-        matches!(
-            self,
-            OwnerKilled
-                | OwnerKilledAndConnectionsCut
-                | OwnerKilledAndStoreEmptied
-                | OwnerKilledAndStaleReplicaPromoted
-                | OwnerKilledAndFailedOver
-        )
-    }
-
-    /// True if the journal lacks orders that were sent. A person accepts it then, and gives no name again.
-    fn loses(self) -> bool {
-        matches!(
-            self,
-            StoreEmptied
-                | StoreRestartedEmpty
-                | OwnerKilledAndStoreEmptied
-                | StaleReplicaPromoted
-                | OwnerKilledAndStaleReplicaPromoted
-        )
-    }
-
-    fn fails_over(self) -> bool {
-        matches!(self, FailedOver | OwnerKilledAndFailedOver)
-    }
-
-    /// True if the windows count as full after it.
-    fn forgets(self) -> bool {
-        self.loses() || self.fails_over() || self == StoreRestarted
-    }
-
-    fn promotes(self) -> bool {
-        matches!(self, StaleReplicaPromoted | OwnerKilledAndStaleReplicaPromoted)
-    }
-
-    fn settings(self) -> &'static [&'static str] {
-        match self {
-            StoreSlow => &["--enable-debug-command", "yes"],
-            StoreRestarted => &["--appendonly", "yes", "--appendfsync", "always"],
-            _ if self.promotes() || self.fails_over() => &REPLICATED,
-            _ => &[],
-        }
-    }
-}
-
-/// What a server with replicas is started with, and each of these.
-pub(crate) const REPLICATED: [&str; 6] =
-    ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "10", "--repl-diskless-sync-delay", "0"];
-
-/// What came of the orders of a run.
+/// The results of a run's orders.
 #[derive(Default)]
 struct Came {
     placed: usize,
     in_doubt: usize,
     unsent: usize,
     took: Duration,
-}
-
-/// What the process said of an order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Said {
-    Placed(String),
-    /// It may be there.
-    InDoubt,
-    /// It was not sent, for this reason.
-    Unsent(String),
-}
-
-impl Said {
-    fn of(told: Result<steadfast::Placed, steadfast::Error>) -> Self {
-        match told {
-            Ok(placed) => Self::Placed(placed.order_id),
-            Err(error) if matches!(error.kind(), ErrorKind::InDoubt | ErrorKind::NotObserved) => {
-                Self::InDoubt
-            }
-            Err(error) => Self::Unsent(format!("{:?}", error.kind())),
-        }
-    }
-}
-
-/// The owner: places a burst and says of each order what came of it, line by line.
-pub(crate) async fn place_and_say(client: &Client, said: &str) {
-    let client = client.with_deadline(DeadlineLayer::new(CALLS_LAST));
-    let mut calls = JoinSet::new();
-    for it in 0..BURST {
-        let client = client.clone();
-        calls.spawn(async move { (it, Said::of(client.place_order_as(&order(it), name(it)).await)) });
-    }
-    let mut file = File::create(said).unwrap();
-    while let Some(ended) = calls.join_next().await {
-        let (it, told) = ended.unwrap();
-        let told = match told {
-            Said::Placed(id) => format!("{it} placed {id}\n"),
-            Said::InDoubt => format!("{it} doubt\n"),
-            Said::Unsent(kind) => format!("{it} unsent {kind}\n"),
-        };
-        file.write_all(told.as_bytes()).unwrap();
-    }
-}
-
-/// Returns what the owner has said.
-fn said(world: &World) -> BTreeMap<usize, Said> {
-    let text = fs::read_to_string(world.said()).unwrap_or_default();
-    let line = |line: &str| {
-        let words: Vec<&str> = line.split(' ').collect();
-        let told = match words[1..] {
-            ["placed", id] => Said::Placed(id.to_owned()),
-            ["doubt"] => Said::InDoubt,
-            [_, kind] => Said::Unsent(kind.to_owned()),
-            _ => panic!("{line}"),
-        };
-        (words[0].parse().unwrap(), told)
-    };
-    text.lines().map(line).collect()
-}
-
-/// Fails if what was said is not what the gateway has.
-fn check(world: &World, said: &BTreeMap<usize, Said>) {
-    let state = world.sandbox.state();
-    let ids: HashMap<&str, &str> =
-        state.orders.iter().map(|order| (order.order_id.as_str(), order.qty.as_str())).collect();
-    let book = world.book();
-    assert!(book.values().all(|count| *count == 1), "placed twice: {book:?}");
-    for (it, told) in said {
-        let qty = (it + 1).to_string();
-        match told {
-            Said::Placed(id) => assert_eq!(ids.get(id.as_str()), Some(&&*qty), "order {it} is told as {id}"),
-            Said::InDoubt => {}
-            Said::Unsent(kind) => assert!(!book.contains_key(&qty), "order {it} is placed, and told {kind}"),
-        }
-    }
-    assert_eq!(state.refusals.values().sum::<u64>(), 0, "answered with 429: {:?}", state.refusals);
 }
 
 fn signal(process: &Child, signal: &str) {
@@ -329,7 +157,7 @@ async fn run(fault: Fault, seed: u64, is_whole: bool) -> Option<Came> {
     let mut owner = world.child("say");
     world.has(1 + turn(11) as usize).await;
     if let Some(replicas) = &replicas {
-        // What is written from here on is lost.
+        // All that is written from here on is lost.
         replicas.way.lead_to(1);
         let placed = world.sandbox.state().orders.len();
         world.has((placed + 2).min(BURST / 2)).await;
@@ -528,7 +356,7 @@ async fn an_owner_killed_and_a_server_whose_place_a_replica_takes() {
 async fn many_times() {
     let times: u64 = env::var(RUNS).map_or(0, |times| times.parse().unwrap());
     let (mut calls, mut sums) = (JoinSet::new(), BTreeMap::<Fault, (u64, Came)>::new());
-    let mut left = (0..times).flat_map(|seed| ALL.map(|fault| (fault, seed)));
+    let mut left = (0..times).flat_map(|seed| ALL.iter().map(move |fault| (*fault, seed)));
     loop {
         while calls.len() < AT_ONCE
             && let Some((fault, seed)) = left.next()
