@@ -1,13 +1,18 @@
 //! Every course of two processes, a store that forgets, and calls that are late or unanswered, within bounds.
 
+mod calls;
+mod rules;
+mod safety;
+
 use std::{
     collections::{HashSet, VecDeque},
     hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
 };
 
+use self::rules::{Courses, Mistake};
 use super::{
-    hearing::{Heard, Hearing},
-    ledger::{Fence, Ledger, Renewal, Taken, Told, Turn},
+    hearing::Hearing,
+    ledger::{Fence, Ledger, Taken, Told, Turn},
     ownership::Ownership,
 };
 use crate::rule::Micros;
@@ -20,64 +25,6 @@ const RUNS: [&str; 2] = ["first", "second"];
 /// The name that a look is made under.
 const NOBODY: &str = "nobody's";
 const MARK: &str = "mark";
-
-/// The rules, each of which can be broken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mistake {
-    None,
-    /// A standby does not wait for a lease to stand still.
-    TakesAtOnce,
-    /// An entry makes its process the owner for longer, as a renewal does.
-    EntryRenews,
-    /// The time of an owner is counted from the answer to its renewal.
-    CountsFromTheAnswer,
-    /// The fence is the number alone.
-    NumberAlone,
-    /// Entries are appended without a fence.
-    NoFence,
-    /// The send does not ask at the body's first poll.
-    SendsUnasked,
-    /// A store that forgot is taken without a person's word.
-    TakesWhatMayLack,
-    /// After a person's word nobody waits for an owner that has not heard.
-    AcceptsAtOnce,
-    /// After a person's word the lease is as before.
-    AcceptKeepsLease,
-    /// An owner whose time is over renews in another run of the store.
-    RenewsInAnotherRun,
-    /// The store counts the renewals, and forgets some.
-    StoreCounts,
-    /// A halt returns before the owner has heard of it.
-    HaltsAtOnce,
-    /// The store says of an owner that renews that it has heard of every halt.
-    HeardUnheard,
-    /// A halt does not wait for an owner that is silent.
-    HaltLeavesSilent,
-    /// A resume ends whatever halt holds.
-    ResumeNamesNone,
-    /// A halt of a halted switch is the one that holds already.
-    HaltJoins,
-}
-
-impl Mistake {
-    fn courses(self) -> Courses {
-        match self {
-            Self::HaltsAtOnce | Self::HeardUnheard | Self::HaltLeavesSilent => Courses::Halt,
-            Self::ResumeNamesNone | Self::HaltJoins => Courses::LateResume,
-            _ => Courses::Owners,
-        }
-    }
-}
-
-/// The subject of the courses, which bounds their number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Courses {
-    Owners,
-    /// A person halts: no person accepts and no store is emptied, so that there are fewer.
-    Halt,
-    /// The same while a halt holds that the person wanted to end: that call has failed, and may reach the store late.
-    LateResume,
-}
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Call {
@@ -282,39 +229,6 @@ impl World {
         next
     }
 
-    /// A person halts, or goes on to wait until that holds everywhere. False if nothing changes.
-    fn halt(&mut self, mistake: Mistake) -> bool {
-        if self.halted {
-            return false;
-        }
-        let before = self.clone();
-        let mut hearing = self.hearing.take().unwrap_or_default();
-        let is_first = before.hearing.is_none() || mistake == Mistake::HaltsAtOnce;
-        let joins = mistake == Mistake::HaltJoins && !self.ledger.turns().is_multiple_of(2);
-        let turn = if is_first && !joins { Turn::Halt(self.turns) } else { Turn::Look(self.turns) };
-        let state = self.write(|ledger, run| ledger.turn(run, turn));
-        self.turns = self.turns.max(state.turns);
-        // Its way to the store takes no time, and what matters is how it waits.
-        let now = if mistake == Mistake::HaltLeavesSilent { self.now + LASTS } else { self.now };
-        match hearing.look(&state, now, self.now) {
-            Heard::Everywhere => self.halted = true,
-            Heard::NotYet | Heard::Resumed => {}
-        }
-        self.halted |= mistake == Mistake::HaltsAtOnce;
-        self.hearing = Some(hearing);
-        *self != before
-    }
-
-    fn calls(&self, at: usize, mistake: Mistake) -> Vec<Call> {
-        let Process { ownership, order, .. } = &self.processes[at];
-        if ownership.fence().is_some() {
-            let appends = (*order == Order::Unwritten).then_some(Call::Append);
-            return [Call::Renew].into_iter().chain(appends).collect();
-        }
-        let seen = ownership.dead_lease(if mistake == Mistake::TakesAtOnce { Micros::MAX } else { self.now });
-        vec![Call::Take(seen.cloned())]
-    }
-
     fn write<T>(&mut self, change: impl FnOnce(&mut Ledger, &str) -> T) -> T {
         let before = self.ledger.clone();
         let result = change(&mut self.ledger, RUNS[self.run]);
@@ -322,117 +236,6 @@ impl World {
             self.before = Some(before);
         }
         result
-    }
-
-    /// The store does what a process asks for, and answers.
-    fn ask(&mut self, at: usize, call: Call, mistake: Mistake) -> bool {
-        let process = &self.processes[at];
-        let (own, entries, turns) = (process.ownership.own().to_owned(), process.entries, process.turns);
-        let mut fence = process.ownership.fence();
-        let renewal = matches!(call, Call::Renew)
-            .then(|| self.processes[at].ownership.renewal(self.now, turns))
-            .flatten()
-            .map(|renewal| match mistake {
-                Mistake::RenewsInAnotherRun => Renewal { still_owns: true, ..renewal },
-                Mistake::StoreCounts => {
-                    Renewal { number: self.ledger.lease().map_or(0, |lease| lease.renewals) + 1, ..renewal }
-                }
-                Mistake::HeardUnheard => Renewal { heard: self.ledger.turns(), ..renewal },
-                _ => renewal,
-            });
-        if let Some(fence) = &mut fence
-            && let Some(held) = self.ledger.lease().map(|lease| &lease.fence)
-            && (mistake == Mistake::NumberAlone && held.counter == fence.counter
-                || mistake == Mistake::NoFence)
-        {
-            *fence = held.clone();
-        }
-        let order = own.clone();
-        let answer = self.write(|ledger, run| match (call, fence) {
-            (Call::Take(seen), _) => {
-                if mistake == Mistake::TakesWhatMayLack
-                    && let Taken::MayLack(mark) = ledger.clone().take(run, None, NOBODY, "", MARK, 0)
-                {
-                    ledger.take(run, None, NOBODY, "", MARK, 0);
-                    ledger.accept(run, &mark);
-                }
-                Some(Answer::Taken(ledger.take(run, seen.as_ref(), &own, "", MARK, turns)))
-            }
-            (Call::Renew, Some(fence)) => Some(Answer::Renewed(ledger.renew(run, &fence, entries, renewal?))),
-            (Call::Append, Some(fence)) if mistake == Mistake::NoFence => {
-                let behind = ledger.journal().len() as u64;
-                Some(Answer::Appended(ledger.append(&fence, behind, &[order])))
-            }
-            (Call::Append, Some(fence)) => Some(Answer::Appended(ledger.append(&fence, entries, &[order]))),
-            _ => None,
-        });
-        if answer == Some(Answer::Appended(Told::Done)) {
-            let writer = self.processes[at].ownership.fence();
-            self.strange_entry |= self.ledger.lease().map(|lease| &lease.fence) != writer.as_ref();
-        }
-        if let Some(Answer::Taken(Taken::Yes { counter, .. })) = answer {
-            let journal = self.ledger.journal().to_vec();
-            self.processes[at].read.get_or_insert((counter, journal));
-        }
-        self.processes[at].answer = answer.map(|answer| (answer, self.ledger.turns(), self.now));
-        true
-    }
-
-    fn receive(&mut self, at: usize, mistake: Mistake) -> bool {
-        let (now, process) = (self.now, &mut self.processes[at]);
-        let Some((answer, turns, sent)) = process.answer.take() else { return false };
-        process.turns = process.turns.max(turns);
-        let sent = if mistake == Mistake::CountsFromTheAnswer { now } else { sent };
-        match answer {
-            Answer::Taken(taken) => {
-                if let Taken::Yes { entries, .. } = taken {
-                    process.entries = entries;
-                }
-                process.ownership.taken(&taken, sent, now);
-            }
-            Answer::Appended(told) => {
-                match mistake {
-                    Mistake::EntryRenews => process.ownership.renewed(&told, sent),
-                    _ => process.ownership.appended(&told),
-                }
-                if told == Told::Done {
-                    process.order = Order::Written;
-                    process.entries += 1;
-                }
-            }
-            Answer::Renewed(told) => process.ownership.renewed(&told, sent),
-        }
-        true
-    }
-
-    /// Returns what is wrong, if anything is.
-    fn wrong(&self) -> Option<&'static str> {
-        let owns = |process: &Process| process.ownership.is_owner(self.now);
-        if self.processes.iter().filter(|process| owns(process)).count() > 1 {
-            return Some("two owners at once");
-        }
-        if self.strange_entry {
-            return Some("an entry of a process that is not the owner");
-        }
-        if self.polled_in_halt {
-            return Some("an order let go after a halt has returned");
-        }
-        if self.polled_late {
-            return Some("an order let go by a process that is not the owner");
-        }
-        for (one, other) in [(0, 1), (1, 0)] {
-            let (one, other) = (&self.processes[one], &self.processes[other]);
-            let (Some((former, _)), Some((later, read))) = (&one.read, &other.read) else { continue };
-            // A person who accepts a loss answers for what is lost.
-            if one.order == Order::Polled
-                && former < later
-                && !self.accepted
-                && !read.iter().any(|it| it == one.ownership.own())
-            {
-                return Some("an order that the next owner does not know");
-            }
-        }
-        None
     }
 }
 

@@ -3,6 +3,10 @@
 //!
 //! `model` looks at every course of two processes in large steps; this looks at some of more of them in small ones.
 
+mod happening;
+mod process;
+mod server;
+
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 use rand_chacha::{
@@ -10,9 +14,10 @@ use rand_chacha::{
     rand_core::{Rng, SeedableRng},
 };
 
+use self::happening::{Call, Happening, Mistake, Of};
 use super::{
-    ledger::{Fence, Lease, Ledger, Renewal, Taken, Told},
-    ownership::{LOOKS_EVERY, Ownership, RENEWS_EVERY},
+    ledger::{Fence, Ledger},
+    ownership::Ownership,
 };
 use crate::rule::Micros;
 
@@ -25,67 +30,6 @@ const ANSWERS_WITHIN: Micros = S;
 /// A server whose replicas are gone takes no writes after this.
 const MAX_LAG: Micros = 10 * S;
 
-/// The rules, each of which can be broken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mistake {
-    None,
-    TakesAtOnce,
-    NumberAlone,
-    NoFence,
-    SendsUnasked,
-    TakesWhatMayLack,
-    RenewsInAnotherRun,
-    /// An entry counts as written before a replica has it.
-    WaitsForNoReplica,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Call {
-    Take(Option<Lease>),
-    Renew(Option<(Fence, u64)>, RenewalFacts),
-    Append(Option<(Fence, u64)>, String),
-}
-
-/// Number, whether it still owns.
-type RenewalFacts = (u64, bool);
-
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Answer {
-    Taken(Option<(u64, u64, Vec<String>)>, Option<Lease>),
-    Renewed(Said),
-    Appended(Said),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Said {
-    Done,
-    NotOwner,
-    Lost,
-}
-
-/// Where a happening belongs: a process, its life, and its call.
-type Of = (usize, u64, u64);
-
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Happening {
-    /// The process makes its next call.
-    Acts(Of),
-    /// A call is at the server, or would be: it was sent to that run.
-    Arrives(Of, Call, u64),
-    Answered(Of, Answer),
-    GivesUp(Of),
-    /// The transport polls the body of an order.
-    Polls(Of, String),
-    Stops(usize),
-    Dies(usize),
-    /// The server starts again, perhaps without its last writes.
-    Restarts,
-    Empties,
-    /// A replica takes the server's place, which goes on for those who still reach it.
-    Promotes,
-    Accepts(String),
-}
-
 struct Process {
     ownership: Ownership,
     life: u64,
@@ -96,7 +40,7 @@ struct Process {
     renews_at: Micros,
     places_at: Micros,
     order: Option<String>,
-    /// What it knows to be sent: the journal that it has read, and its own orders.
+    /// The orders that it knows to be sent: those of the journal that it has read, and its own.
     knows: Vec<String>,
     stopped_until: Micros,
     /// Its clock, beside the true time.
@@ -109,7 +53,7 @@ struct Process {
 struct Server {
     ledger: Ledger,
     run: u64,
-    /// What it was before, with the instants of the writes.
+    /// Its earlier states, with the instants of the writes.
     before: Vec<(Micros, Ledger)>,
 }
 
@@ -282,7 +226,7 @@ impl World {
                 self.server.run += 1;
                 let kept = self.server.before.len();
                 let journal = self.server.ledger.journal().len();
-                // What a replica has said to have, it has, and all that was written before.
+                // A replica has each write that it has confirmed, and all writes before it.
                 let floor = match self.mistake {
                     Mistake::WaitsForNoReplica => 0,
                     _ => self
@@ -316,211 +260,6 @@ impl World {
     fn is_current(&self, (at, life, call): Of) -> bool {
         let process = &self.processes[at];
         (process.life, process.call) == (life, call)
-    }
-
-    fn begin_again(&mut self, at: usize) {
-        let process = &mut self.processes[at];
-        process.life += 1;
-        process.call = 0;
-        process.asked = None;
-        process.order = None;
-        process.ownership = Ownership::new(format!("{at}.{}", process.life));
-        let life = process.life;
-        let after = self.below(3_000) * MS;
-        self.happen(after, Happening::Acts((at, life, 0)));
-    }
-
-    fn act(&mut self, of: Of) {
-        let (at, life, _) = of;
-        if !self.is_current(of) || self.processes[at].asked.is_some() {
-            return;
-        }
-        if self.processes[at].ownership.is_over() {
-            return self.begin_again(at);
-        }
-        let now = self.processes[at].clock(self.now);
-        self.next += 1;
-        let (mistake, number) = (self.mistake, self.next);
-        let process = &mut self.processes[at];
-        let fence = process.ownership.fence().map(|fence| (fence, process.entries));
-        let call = if fence.is_none() {
-            let dead = process.ownership.dead_lease(now).cloned();
-            let lease =
-                if mistake == Mistake::TakesAtOnce { self.server.ledger.lease().cloned() } else { dead };
-            Call::Take(lease)
-        } else if now >= process.renews_at {
-            process.renews_at = now + RENEWS_EVERY;
-            let Some(Renewal { number, still_owns, .. }) = process.ownership.renewal(now, 0) else { return };
-            Call::Renew(fence, (number, still_owns || mistake == Mistake::RenewsInAnotherRun))
-        } else if process.order.is_some() || now >= process.places_at {
-            process.places_at = now + 700 * MS;
-            let order = process.order.get_or_insert_with(|| number.to_string()).clone();
-            Call::Append(fence, order)
-        } else {
-            let after = process.renews_at.min(process.places_at) - now;
-            return self.happen(after.max(MS), Happening::Acts(of));
-        };
-        process.call += 1;
-        process.asked = Some((call.clone(), now));
-        let of = (at, life, process.call);
-        let way = self.way();
-        let run = match &self.old {
-            Some((old, _)) if self.processes[at].reaches_old => old.run,
-            _ => self.server.run,
-        };
-        self.happen(way, Happening::Arrives(of, call, run));
-        self.happen(ANSWERS_WITHIN, Happening::GivesUp(of));
-    }
-
-    fn arrive(&mut self, of: Of, call: Call, run: u64) {
-        let (at, life, _) = of;
-        let (server, is_old) = match &mut self.old {
-            Some((old, since)) if old.run == run && self.now - *since <= MAX_LAG => (old, true),
-            _ if self.server.run == run => (&mut self.server, false),
-            // The connection to that run is gone.
-            _ => return,
-        };
-        let own = format!("{at}.{life}");
-        let (run, mistake) = (run.to_string(), self.mistake);
-        if self.now < FAULTS_END && !matches!(call, Call::Take(None)) {
-            server.before.retain(|(written, _)| *written > self.now - 3 * S);
-            server.before.push((self.now, server.ledger.clone()));
-        }
-        let forge = |ledger: &Ledger, fence: Option<(Fence, u64)>| {
-            let (mut fence, mut entries) = fence?;
-            if let Some(held) = ledger.lease().map(|lease| &lease.fence)
-                && (mistake == Mistake::NoFence
-                    || mistake == Mistake::NumberAlone && held.counter == fence.counter)
-            {
-                fence = held.clone();
-                entries = ledger.journal().len() as u64;
-            }
-            Some((fence, entries))
-        };
-        let ledger = &mut server.ledger;
-        let answer = match call {
-            Call::Take(seen) => {
-                let mark = format!("mark {}", self.next);
-                if mistake == Mistake::TakesWhatMayLack
-                    && let Taken::MayLack(mark) = ledger.clone().take(&run, None, "", "", &mark, 0)
-                {
-                    ledger.take(&run, None, "", "", &mark, 0);
-                    ledger.accept(&run, &mark);
-                }
-                match ledger.take(&run, seen.as_ref(), &own, "", &mark, 0) {
-                    Taken::Yes { counter, entries } => {
-                        Answer::Taken(Some((counter, entries, ledger.journal().to_vec())), None)
-                    }
-                    Taken::Owned(lease) => Answer::Taken(None, Some(lease)),
-                    Taken::MayLack(mark) => {
-                        if !is_old {
-                            // A person compares lists, which takes longer than an owner's time.
-                            let after = 8 * S + self.below(10_000) * MS;
-                            self.happen(after, Happening::Accepts(mark));
-                        }
-                        Answer::Taken(None, None)
-                    }
-                }
-            }
-            Call::Renew(fence, (number, still_owns)) => {
-                let Some((fence, known)) = fence else { return };
-                Answer::Renewed(said(&ledger.renew(
-                    &run,
-                    &fence,
-                    known,
-                    Renewal { number, still_owns, heard: 0 },
-                )))
-            }
-            Call::Append(fence, order) => {
-                let Some((fence, before)) = forge(ledger, fence) else { return };
-                let told = said(&ledger.append(&fence, before, &[order]));
-                // No replica has it.
-                if is_old && told == Said::Done && mistake != Mistake::WaitsForNoReplica {
-                    return;
-                }
-                Answer::Appended(told)
-            }
-        };
-        let way = self.way();
-        if self.now >= FAULTS_END || self.below(20) > 0 {
-            self.happen(way, Happening::Answered(of, answer));
-        }
-    }
-
-    fn answer(&mut self, of: Of, answer: Answer) {
-        let (at, life, call) = of;
-        if !self.is_current(of) {
-            return;
-        }
-        let now = self.processes[at].clock(self.now);
-        let process = &mut self.processes[at];
-        let Some((asked, sent)) = process.asked.take() else { return };
-        let after = match answer {
-            Answer::Taken(Some((counter, entries, journal)), _) => {
-                process.ownership.taken(&Taken::Yes { counter, entries }, sent, now);
-                process.entries = entries;
-                process.knows = journal;
-                (process.renews_at, process.places_at) = (now + RENEWS_EVERY, now);
-                0
-            }
-            Answer::Taken(None, Some(lease)) => {
-                process.ownership.taken(&Taken::Owned(lease), sent, now);
-                LOOKS_EVERY
-            }
-            Answer::Taken(None, None) => {
-                process.ownership.taken(&Taken::MayLack(String::new()), sent, now);
-                LOOKS_EVERY
-            }
-            Answer::Renewed(said) => {
-                process.ownership.renewed(&told(said), sent);
-                0
-            }
-            Answer::Appended(said) => {
-                process.ownership.appended(&told(said));
-                if let (Said::Done, Call::Append(_, order)) = (said, asked) {
-                    process.entries += 1;
-                    process.order = None;
-                    let after = self.below(100) * MS;
-                    self.happen(after, Happening::Polls((at, life, call), order));
-                }
-                0
-            }
-        };
-        self.happen(after, Happening::Acts((at, life, call)));
-    }
-
-    fn poll(&mut self, (at, life, _): Of, order: String) {
-        let process = &mut self.processes[at];
-        let is_owner = process.ownership.is_owner(process.clock(self.now));
-        if process.life != life || !is_owner && self.mistake != Mistake::SendsUnasked {
-            return;
-        }
-        process.knows.push(order.clone());
-        // Who sends knows all that was sent before, or a person has looked for it.
-        if let Some(unknown) = self.sent[self.looked_for..].iter().find(|sent| !process.knows.contains(sent))
-        {
-            self.wrong = Some(format!(
-                "{at}.{life} sends {order} at {} ms and knows nothing of {unknown}",
-                self.now / MS
-            ));
-        }
-        self.sent.push(order);
-    }
-}
-
-fn said(told: &Told) -> Said {
-    match told {
-        Told::Done => Said::Done,
-        Told::NotOwner(_) => Said::NotOwner,
-        Told::Lost => Said::Lost,
-    }
-}
-
-fn told(said: Said) -> Told {
-    match said {
-        Said::Done => Told::Done,
-        Said::NotOwner => Told::NotOwner(String::new()),
-        Said::Lost => Told::Lost,
     }
 }
 
