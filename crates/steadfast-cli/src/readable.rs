@@ -57,7 +57,7 @@ fn shown(text: &str, words: Words) -> Cow<'_, str> {
     without_control(masked)
 }
 
-/// Whose words a text is made of.
+/// The author of a text's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Words {
     Foreign,

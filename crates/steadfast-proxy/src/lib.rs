@@ -27,7 +27,8 @@
 //! `password` answers that token, and nothing of it reaches the service. `GET /openapi.json` describes all paths. A
 //! path that is not in the table is sent once, under the strictest zone.
 //!
-//! Whom it admits ([`front::Admission`]) can be changed while it serves ([`admit`](Proxy::admit)): no connection ends for it.
+//! Its [callers and their rights](front::Admission) can be changed while it serves ([`admit`](Proxy::admit)): no connection
+//! ends for that.
 //!
 //! A listener is a port ([`serve`](Proxy::serve)), or a Unix socket for this user's programs alone
 //! ([`serve_unix`](Proxy::serve_unix)). The operator's is a port.

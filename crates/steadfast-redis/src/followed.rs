@@ -11,7 +11,7 @@ use crate::shared::Inner;
 
 /// The keys of which this process reads the clock, although it may send nothing.
 ///
-/// A key's clock lets no time pass for a process that has not read it before, and stands still while nobody reads it. A
+/// A key's clock lets no time pass for a process that has not read it before, and stands still while no process reads it. A
 /// process that stood by would find the windows as the last request left them, however long ago that was, and a new one
 /// would set the clock back for all.
 #[derive(Default)]

@@ -97,7 +97,7 @@ impl Lines {
         Place { told: hears, shared: Arc::clone(shared), at, id }
     }
 
-    /// Takes the first few of a line, or ends it if nobody waits.
+    /// Takes the first few of a line, or ends it if it is empty.
     fn next(&self, at: &At) -> Option<Vec<Waiting>> {
         let mut lines = self.0.lock();
         let line = lines.get_mut(at)?;
@@ -169,7 +169,7 @@ impl Line {
 
 impl Waiting {
     fn tell(self, told: impl FnOnce(SharedPermit) -> Told) {
-        // If nobody hears of it, the permit is dropped here and given back.
+        // If its request is gone, the permit is dropped here and given back.
         let _ = self.told.send(told(self.permit));
     }
 }
@@ -198,7 +198,7 @@ impl Task {
         self.has_ended = true;
     }
 
-    /// Asks for the first few, and returns how long to wait; `None` if nobody waits.
+    /// Asks for the first few, and returns how long to wait; `None` if the line is empty.
     async fn ask(&self) -> Option<Duration> {
         let shared = self.shared.upgrade()?;
         let mut asked = shared.lines.next(&self.at)?;

@@ -41,7 +41,7 @@ use self::{keeper::Job, seat::Seat, watch::OrdersWatch};
 /// 4. A process that has lost the orders does not get them back. Its calls that wait end in doubt
 ///    ([`Reason::OwnerChanged`](steadfast_dedup::Reason::OwnerChanged)): it takes no listed order for its own any more, as
 ///    that may be the new owner's.
-/// 5. If the store may lack an entry, nobody gets the orders until a person
+/// 5. If the store may lack an entry, no process gets the orders until a person
 ///    [accepts](crate::Shared::accept_orders) that: an order that the journal lacks would be sent again under its name.
 ///
 /// # Drop

@@ -81,7 +81,7 @@ impl Place {
         }
     }
 
-    /// True if nobody on the network sees what goes to the server. What sentinels name may be anywhere.
+    /// True if what goes to the server crosses no network. A server that sentinels name may be anywhere.
     pub(crate) fn is_local(&self) -> bool {
         let Self::Fixed(client) = self else { return false };
         match client.get_connection_info().addr() {

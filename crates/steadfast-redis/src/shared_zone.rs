@@ -77,7 +77,7 @@ impl SharedZone {
         let mut own = self.unasked();
         let mut unreachable_since = None;
         loop {
-            // A cancel waits behind nobody.
+            // A cancel waits behind no other request.
             let told = match lane {
                 Lane::Critical => self.ask_alone(&mut own, deadline).await,
                 _ => self.ask_in_line(lane, deadline).await,

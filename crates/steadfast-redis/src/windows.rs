@@ -64,7 +64,7 @@ pub struct SharedWindows {
     waiters: BTreeMap<String, Micros>,
 }
 
-/// Whose memory it is.
+/// The server's run that the windows are of, and until when they count as full.
 #[derive(Clone, Debug)]
 struct Memory {
     run: String,

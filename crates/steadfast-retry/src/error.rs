@@ -118,7 +118,7 @@ impl fmt::Display for RetriesEnded {
         let attempts = self.trail.attempts();
         let count = attempts.len();
         match attempts.iter().filter(|attempt| attempt.outcome != Outcome::NotSent).count() {
-            // Whoever reads "sends" looks for them at the service.
+            // Not "0 sends": a reader of "sends" looks for them at the service.
             0 => write!(f, "failed after {count} {}, none sent", if count == 1 { "try" } else { "tries" })?,
             sent if sent < count => write!(f, "failed after {count} tries, {sent} sent")?,
             sent => write!(f, "failed after {sent} {}", if sent == 1 { "send" } else { "sends" })?,

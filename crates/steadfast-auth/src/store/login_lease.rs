@@ -48,8 +48,8 @@ impl AccountStore {
 
     /// True if the record of this account is this login's, too.
     ///
-    /// A store that does not name its user is that of whoever logs in, so a mistyped user bars nobody. But a token that is
-    /// there is one user's alone: nobody else may take it for his own, or replace it.
+    /// A store that does not name its user is open to any user that logs in, so a mistyped one bars no other. But a token
+    /// that is there is one user's alone: no other may use or replace it.
     fn is_own(&self, account: &Fingerprint, record: &Record) -> bool {
         let user = self.identity.user_label();
         let is_users = || user.is_none() || !record.holds_token() || record.user.as_deref() == user;
@@ -118,7 +118,7 @@ struct User {
     store: Arc<dyn AnyStore>,
     lease: Box<dyn AnyLease>,
     record: Record,
-    // True while the store still holds a record that nobody can read; `record` begins it anew.
+    // True while the store still holds a record that cannot be read; `record` begins a new one.
     is_garbled: bool,
 }
 

@@ -170,7 +170,7 @@ impl Record {
         is_news
     }
 
-    /// Forgets all failures. Without a token the record is nobody's any more.
+    /// Forgets all failures. Without a token the record then belongs to no user.
     pub(crate) fn forgive(&mut self) {
         self.failures = Failures::default();
         self.know();
@@ -192,7 +192,7 @@ impl Record {
         self.unknown_why = None;
     }
 
-    /// Forgets the token. The record is nobody's any more, but keeps its failures.
+    /// Forgets the token. The record then belongs to no user, but keeps its failures.
     pub(super) fn forget_token(&mut self) {
         self.account = None;
         // The serial is kept: a process that holds the token must not take an older one for newer.

@@ -241,7 +241,7 @@ async fn a_store_that_names_no_user_is_its_tokens_user_and_else_whoever_logs_in(
     let nobody = Stored::new(Identity::new(&base().to_string(), &api_key(), ""));
     let nobody = TokenSource::builder(api_key(), nobody).clock(clock.wall()).store(store.clone()).build();
     assert!(nobody.restore().await.unwrap());
-    // Nobody else may take the token for his own, or replace it.
+    // No other user may use or replace the token.
     let other = Script::new(&clock, [Answer::Token("two"), Answer::Status(401), Answer::Status(401)]);
     for user in ["U9", "U2"] {
         let error = source(user, "hunter2", &other).login().await.unwrap_err();

@@ -111,7 +111,7 @@ async fn a_value_holds_from_the_first_that_has_it_and_its_origin_is_told() {
     for secret in ["of-env", "key-of-the-file", "of-systemd"] {
         assert!(!stdout(&shown).contains(secret), "{}", stdout(&shown));
     }
-    // What the command line says goes before what it excludes.
+    // An option of the command line rules out those of the file that it excludes.
     let listen = "[proxy]\nlisten = \"unix:/tmp/none/x\"\n";
     let shown = with(folder.path(), listen, &["proxy", "--sandbox", "--port", "0", "--print-config"]);
     let shown = { shown }.output().await.unwrap();

@@ -70,7 +70,7 @@ with 2 if it cannot begin its results, or if standard output is closed; `--out /
 run, or by `orders verify` ([G2](guarantees.md#an-order-may-exist-twice)). `--never-resend` avoids it.
 ";
 
-/// What the next run of the same file does for a row with each status.
+/// By a row's status: its fate in the next run of the same file.
 const NEXT_RUN: [(&str, &str); 8] = [
     ("placed", "sends nothing"),
     ("refused", "sends it again"),

@@ -42,7 +42,7 @@ async fn a_second_one_is_refused_whatever_its_folders_and_variables() {
         assert!(said.contains("STEADFAST_CLIENT_ID"), "{what}: it says what to do: {said}");
     }
 
-    // What was killed holds nothing.
+    // A sidecar that was killed holds nothing.
     first.child.kill().await.unwrap();
     let _next = RunningProxy::start(of(&sandbox, other.path())).await;
 }

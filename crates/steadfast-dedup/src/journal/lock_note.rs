@@ -109,7 +109,7 @@ impl LockNote {
     pub(super) fn judge(self, found: Option<Head>) -> Judged {
         match (self, found) {
             (Self::None, _) | (Self::Unreadable, Some(_)) => Judged::Believed(None),
-            // Put back as its last writer left it: that one has told nobody of anything that it lacks.
+            // Put back as its last writer left it: that one has told no caller of anything that it lacks.
             (Self::Displaced { salt, file: Some(file) }, Some(head))
                 if (salt, file.nonce) == (head.salt, head.nonce) =>
             {

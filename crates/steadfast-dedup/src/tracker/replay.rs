@@ -193,7 +193,7 @@ mod tests {
             |entries: &[Entry]| -> Vec<_> { entries.iter().filter_map(|entry| entry.record.day()).collect() };
         let dated: Vec<_> = rightly_dated(&written).into_iter().map(Cow::into_owned).collect();
         assert_eq!(days(&dated), [right; 3]);
-        // A journal that is written anew holds the same.
+        // A journal that is written again holds the same.
         let mut fold = Fold::default();
         written.iter().for_each(|entry| fold.add(entry.clone()));
         let kept: Vec<_> = fold.entries().cloned().collect();

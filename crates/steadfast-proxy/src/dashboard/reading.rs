@@ -28,7 +28,7 @@ pub(crate) struct Reading {
     pub(crate) withheld: Option<String>,
     pub(crate) token: Token,
     pub(crate) zones: Vec<ZoneReading>,
-    /// Who places the orders, where several sidecars share them.
+    /// The owner of the orders, where several sidecars share them.
     pub(crate) sharing: Option<SharingState>,
     /// The orders that earlier processes left in doubt.
     pub(crate) left: Vec<RecoveredOrder>,

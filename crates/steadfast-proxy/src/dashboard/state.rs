@@ -66,7 +66,7 @@ shown! {
         /// Why no order leaves, although nobody has halted; `null` if nothing withholds all of them.
         pub(crate) withheld: Option<String>,
         pub(crate) token: Token,
-        /// Who places the orders, where several sidecars share them.
+        /// The owner of the orders, where several sidecars share them.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub(crate) sharing: Option<SharingState>,
     }
@@ -83,7 +83,7 @@ shown! {
         pub(crate) store: String,
         /// How long a call to the store takes; `null` if it does not answer.
         pub(crate) round_trip_us: Option<u64>,
-        /// Who places the orders, or why nobody does.
+        /// In words: which sidecar places the orders, or why none does.
         pub(crate) words: String,
     }
 

@@ -1,4 +1,4 @@
-//! Whom the listeners admit. It can be changed while they serve.
+//! The callers that the listeners admit. It can be changed while they serve.
 
 use std::{error::Error, fmt, str::FromStr, sync::Arc};
 
@@ -7,7 +7,7 @@ use parking_lot::RwLock;
 
 use super::{Head, Refusal, Scope, Tokens};
 
-/// Whom a proxy admits, and for what.
+/// The callers that a proxy admits, and for what.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admission {
     tokens: Tokens,

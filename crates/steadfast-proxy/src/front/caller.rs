@@ -84,7 +84,7 @@ impl Visitor {
     }
 }
 
-/// What a caller may do. A wider scope is greater.
+/// A caller's rights. A wider scope is greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// Read: lists, market data, margins.

@@ -20,7 +20,7 @@ pub(crate) enum Heard {
     /// No order leaves any more.
     Everywhere,
     NotYet,
-    /// Somebody has resumed since.
+    /// A process has resumed since.
     Resumed,
 }
 

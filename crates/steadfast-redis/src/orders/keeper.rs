@@ -70,7 +70,7 @@ struct Batch {
 const MOST_ENTRIES: usize = 500;
 /// How soon a store that did not answer is asked again.
 const ASKS_AGAIN_AFTER: Duration = Duration::from_millis(50);
-/// For how long entries are still tried when nobody is left who waits for them.
+/// For how long entries are still tried when no caller waits for them any more.
 const CLOSES_WITHIN: Duration = Duration::from_secs(3);
 
 impl Keeper {
@@ -83,7 +83,7 @@ impl Keeper {
     ) {
         let taken = self.take(policy, &begun).await;
         let owns = matches!(taken, Ok(Begun::Own(..)));
-        // Nobody waits for it if its future was dropped.
+        // If its future was dropped, no caller waits for it.
         if begun.send(taken).is_ok() && owns {
             self.keep(&mut jobs).await;
         }
@@ -138,7 +138,7 @@ impl Keeper {
         Ok(Begun::Others)
     }
 
-    /// Reads the whole journal. Nobody else can write it.
+    /// Reads the whole journal. No other process can write it.
     async fn read(&mut self) -> Result<Vec<Entry>, OrdersError> {
         let (mut entries, mut last) = (Vec::new(), "0".to_owned());
         while let Some(id) = self.book.read(&last, &mut entries).await? {

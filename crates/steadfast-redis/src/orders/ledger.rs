@@ -13,7 +13,7 @@ pub struct Fence {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[doc(hidden)]
 pub struct Lease {
-    /// Whose it is.
+    /// The fence of its owner.
     pub fence: Fence,
     /// The number of its last renewal.
     pub renewals: u64,
@@ -72,7 +72,7 @@ pub struct HaltState {
     pub turns: u64,
     /// The turns that the last owner has heard of.
     pub heard: u64,
-    /// The owner's fence, and how often it has renewed; `None` if nobody has the orders.
+    /// The owner's fence, and how often it has renewed; `None` if no process has the orders.
     pub owner: Option<(Fence, u64)>,
     /// True if this run of the server knows of every owner.
     pub is_known: bool,
@@ -97,7 +97,7 @@ impl HaltState {
 pub enum Told {
     /// It is done.
     Done,
-    /// The orders are another process's, of this name; or nobody's, without one.
+    /// The orders are another process's, of this name; without a name, no process has them.
     NotOwner(String),
     /// The store has lost entries.
     Lost,
@@ -122,7 +122,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Gives the orders to a new owner, if nobody has them or the lease is still as it was `seen`. `mark` is a new one. The
+    /// Gives the orders to a new owner, if no process has them or the lease is still as it was `seen`. `mark` is a new one. The
     /// new owner has `heard` of so many turns of the kill switch, and is told of all.
     pub fn take(
         &mut self,
@@ -249,7 +249,7 @@ impl Ledger {
         self.turns
     }
 
-    /// Takes in turns that a process has heard of and the store has lost. A halt stands, whoever knows of it alone.
+    /// Takes in turns that a process has heard of and the store has lost. A halt stands, even if a single process knows of it.
     fn learn(&mut self, heard: u64) {
         if heard > self.turns {
             let keeps_halt = !self.turns.is_multiple_of(2) && heard.is_multiple_of(2);

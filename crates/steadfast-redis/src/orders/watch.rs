@@ -7,7 +7,7 @@ use super::seat::Seat;
 /// A process's knowledge of who owns the orders of an account, from [`Standby::watch`](crate::Standby::watch) or
 /// [`Orders::watch`](crate::Orders::watch).
 ///
-/// As a [`Journal`] it is that of a client that places no orders, whoever owns them: each is refused with the owner's name,
+/// As a [`Journal`] it is that of a client that places no orders: each is refused with the owner's name,
 /// and cancels and reads pass.
 ///
 /// # Clone

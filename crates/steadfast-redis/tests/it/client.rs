@@ -349,7 +349,7 @@ fn answers_are_told_and_slots_lent_after_the_runtime_that_connected_has_ended() 
         for _ in 0..5 {
             zone.acquire(Lane::Critical, Some(Instant::now() + 5 * SECOND)).await.unwrap().refund();
         }
-        // A new slot beside the old one, which nobody uses and the store counts until it has run out.
+        // A new slot beside the old one, which no process uses and the store counts until it has run out.
         lends(&server, 2).await;
         holds(&server, 2).await;
     });

@@ -56,7 +56,7 @@ impl World {
             panic!("a new store is accepted by nobody")
         };
         while shared.accept_orders(&mark).await.is_err() {}
-        // Nobody has used it yet, so the wait is left out.
+        // No process has used it yet, so the wait is left out.
         let mut remove = cmd("HDEL");
         remove.arg(OWNER).arg("owner");
         () = remove.query_async(&mut world.server.connection().await).await.unwrap();

@@ -12,7 +12,7 @@ const SYMBOLS: &str = "/api/mkt-data/scrips/symbol-store";
 const BASKET: &str = "/api/oms/basket-margin";
 const MARGIN: &str = "/api/oms/margin";
 
-/// What it places, with the fields of each kind.
+/// The orders that it places, with the fields of each kind.
 const PLACED: [(&str, &str); 5] = [
     (
         "",

@@ -29,7 +29,7 @@ use crate::{
 /// The variable that configures a campaign: the lengths of the outages in seconds, and the number of runs of each;
 /// `20,28;5`.
 const CAMPAIGN: &str = "STEADFAST_OUTAGE_CAMPAIGN";
-/// What `STEADFAST_DEEP=1` runs.
+/// The outages that `STEADFAST_DEEP=1` runs.
 const DEEP: &str = "20,28,33,40,44,49,58,90;5";
 /// The variable that describes one cell of it.
 const CELL: &str = "STEADFAST_OUTAGE_CELL";

@@ -63,7 +63,7 @@ impl TokenSourceBuilder {
 
     /// As [`store`](Self::store), for a store that does not name its user: sources without a user find the token there, too.
     ///
-    /// Whoever logs in may use it as long as it holds no token of another user.
+    /// Any user that logs in may use it as long as it holds no token of another user.
     pub fn unnamed_store(self, store: impl TokenStore) -> Self {
         let Self { settings } = self.store(store);
         Self { settings: Settings { is_unnamed: true, ..settings } }

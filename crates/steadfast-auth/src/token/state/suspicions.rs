@@ -5,7 +5,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 const PAUSES: [Duration; 5] =
     [MINUTE, MINUTE.saturating_mul(2), MINUTE.saturating_mul(4), MINUTE.saturating_mul(8), LONGEST];
 const LONGEST: Duration = MINUTE.saturating_mul(15);
-/// A time without such a login after which the row begins anew.
+/// A time without such a login after which the row begins again.
 const CALM: Duration = MINUTE.saturating_mul(30);
 
 /// Spaces the logins that follow the refusal of a young token.
