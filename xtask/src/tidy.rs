@@ -46,6 +46,9 @@ const MACHINE: &[&str] = &[
     concat!("registry.npmjs", ".org"),
 ];
 
+/// The pages that name files by their whole paths, in backticks.
+const PAGES: &[&str] = &["ARCHITECTURE.md", ".github/CONTRIBUTING.md"];
+
 /// Names that say nothing about the contents, and so gather everything; a module's file is named after the module.
 const DRAWERS: &[&str] =
     &["utils.rs", "util.rs", "types.rs", "common.rs", "helpers.rs", "helper.rs", "misc.rs", "mod.rs"];
@@ -85,6 +88,7 @@ const CHECKS: &[(&str, Check)] = &[
         drawers.map(|file| file.path.clone()).collect()
     }),
     ("every planted bug can be planted, and is looked for", |_, files| planted::faults(files)),
+    ("pages for maintainers name only files that are there", |_, files| missing_files(files)),
 ];
 
 /// Runs every check and prints its findings; each check counts as one.
@@ -116,6 +120,17 @@ fn stray_entries(files: &Repository) -> Vec<String> {
     let entries: BTreeSet<&str> = files.files().filter_map(|file| file.path.split('/').next()).collect();
     let is_stray = |name: &&str| !name.starts_with('.') && !VISIBLE.contains(name);
     entries.into_iter().filter(is_stray).map(str::to_owned).collect()
+}
+
+fn missing_files(files: &Repository) -> Vec<String> {
+    let pages = PAGES.iter().filter_map(|page| files.file(page));
+    let named = pages.flat_map(|page| page.text.split('`').skip(1).step_by(2)).map(|name| {
+        // `fuzz/run MINUTES` names a file, too.
+        name.split(' ').next().unwrap_or_default()
+    });
+    let is_path = |name: &&str| name.split_once('/').is_some_and(|(top, _)| VISIBLE.contains(&top));
+    let is_there = |name: &str| files.files().any(|file| file.path.starts_with(name));
+    named.filter(is_path).filter(|name| !is_there(name)).map(str::to_owned).collect()
 }
 
 /// Finds manifests that do not inherit the keys that the root decides for all.
@@ -177,6 +192,14 @@ mod tests {
     fn a_stray_entry_of_the_root_is_found() {
         let files = Repository::of(&[("crates/a.rs", ""), ("notes.txt", ""), (".github/a.md", "")]);
         assert_eq!(stray_entries(&files), ["notes.txt"]);
+    }
+
+    #[test]
+    fn a_page_that_names_a_file_that_is_gone_is_found() {
+        let page = "`crates/a.rs`, `xtask/`, `fuzz/run MINUTES` and `docs/b.md`, ```text\ncrates/c.rs\n``` `other/d`";
+        let files =
+            [("ARCHITECTURE.md", page), ("crates/a.rs", ""), ("fuzz/run", ""), ("xtask/src/main.rs", "")];
+        assert_eq!(missing_files(&Repository::of(&files)), ["docs/b.md"]);
     }
 
     #[test]
