@@ -123,7 +123,7 @@ async fn sends_to(sandbox: &RunningSandbox) -> usize {
 async fn c02_nothing_leaves_after_the_first_ctrl_c_and_every_row_is_told() {
     let sandbox = sandbox("interrupted-40").await;
     let replay = Replay::begun("orders.csv", &sandbox).await.interrupted().await;
-    // Orders that had left before the message arrive before this request. Without a halt, fifty more would follow in five seconds.
+    // Orders that had left before the message arrive before this request. Without a halt, fifty more would follow it.
     exchange(sandbox.authority(), "/v2/after-ctrl-c", "", None).await;
     let Ended { code, results, said } = replay.ended().await;
     assert_eq!(code, Some(130), "{said}");
