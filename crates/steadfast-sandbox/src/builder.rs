@@ -9,8 +9,9 @@ use crate::{
     enforce::{GatewayClock, Kind},
     gateway::{
         engine::Engine,
+        invalid_fault::InvalidFault,
         log::Log,
-        plan::{FaultEntry, InvalidFault, Plan, read_script},
+        plan::{FaultEntry, Plan, read_script},
         settings::{EleventhSession, LoginAnswer, Settings},
         shared::Front,
         spec_reading::{IpRefusal, JsonBody, ListOrder, ListScope, RetryAfter, SpecReading},

@@ -5,11 +5,17 @@ mod conversion;
 pub(crate) mod directory;
 mod draw;
 pub(crate) mod engine;
+pub(crate) mod invalid_fault;
 mod latency;
 pub(crate) mod log;
 mod market;
 mod oauth;
+mod order_history;
+mod order_list;
+mod order_row;
 mod orders;
+mod passage;
+mod placement_fault;
 pub(crate) mod plan;
 mod published;
 mod quota;
@@ -24,10 +30,12 @@ mod special;
 mod special_orders;
 mod symbol_store;
 pub(crate) mod totp;
+mod traded;
 pub(crate) mod truth;
 
 pub use self::{
-    plan::{FaultEntry, InvalidFault},
+    invalid_fault::InvalidFault,
+    plan::FaultEntry,
     service::{Gateway, PeerIp},
     settings::{EleventhSession, LoginAnswer},
     spec_reading::{

@@ -1,4 +1,4 @@
-//! The state of an account, worked out from the order book: fills, positions, holdings, funds, histories of orders.
+//! The state of an account, worked out from the order book: fills, positions, holdings, funds.
 //!
 //! The specification does not show these records. Their names are those of public documentation; only the quantity of a
 //! position has the name of §2, unless the sandbox takes a published client's shape.
@@ -13,11 +13,14 @@ use steadfast_spec::{Decimal, Form, OrderStatus, Product, Side, SymId, parse_dec
 
 use crate::{
     gateway::{
-        book::{BookedOrder, number},
+        book::BookedOrder,
         conversion::Conversion,
         directory::UserIndex,
-        engine::{Caller, Engine},
+        engine::Engine,
         market::price,
+        order_row::number,
+        passage::Caller,
+        traded::{Lot, Traded},
     },
     wire::page::{Page, refusal},
 };
@@ -30,83 +33,18 @@ const DAY: u64 = 86_400;
 const CASH: Decimal = Decimal::from_parts(1_000_000, 0, 0, false, 0);
 
 /// The execution of an order, always as a whole and at one price.
-struct Fill<'a> {
+pub(super) struct Fill<'a> {
     id: usize,
-    order: &'a BookedOrder,
+    pub(super) order: &'a BookedOrder,
     at: Duration,
-    price: Decimal,
-}
-
-/// Some of an instrument that is bought or sold, or, below zero, no more is because it was converted.
-struct Lot<'a> {
-    sym_id: &'a SymId,
-    product: Product,
-    side: Side,
-    qty: Decimal,
-    price: Decimal,
-    day: u64,
-}
-
-/// All that was bought and sold of one instrument.
-#[derive(Clone, Copy, Default)]
-struct Traded {
-    buy_qty: Decimal,
-    buy_value: Decimal,
-    sell_qty: Decimal,
-    sell_value: Decimal,
-}
-
-impl Traded {
-    // Numbers near the largest decimal saturate.
-    fn add(&mut self, lot: &Lot<'_>) {
-        let (qty, value) = match lot.side {
-            Side::Buy => (&mut self.buy_qty, &mut self.buy_value),
-            Side::Sell => (&mut self.sell_qty, &mut self.sell_value),
-        };
-        *qty = qty.saturating_add(lot.qty);
-        *value = value.saturating_add(lot.qty.saturating_mul(lot.price));
-    }
-
-    fn net(&self) -> Decimal {
-        self.buy_qty.saturating_sub(self.sell_qty)
-    }
-
-    fn net_value(&self) -> Decimal {
-        self.net().saturating_mul(self.net_price())
-    }
-
-    fn buy_price(&self) -> Decimal {
-        average(self.buy_value, self.buy_qty)
-    }
-
-    fn sell_price(&self) -> Decimal {
-        average(self.sell_value, self.sell_qty)
-    }
-
-    /// Returns the average price of what is held or owed.
-    fn net_price(&self) -> Decimal {
-        match self.net() {
-            net if net.is_zero() => Decimal::ZERO,
-            net if net.is_sign_negative() => self.sell_price(),
-            _ => self.buy_price(),
-        }
-    }
-
-    fn realized(&self) -> Decimal {
-        let closed = self.buy_qty.min(self.sell_qty);
-        closed.saturating_mul(self.sell_price().saturating_sub(self.buy_price())).normalize()
-    }
-}
-
-fn average(value: Decimal, qty: Decimal) -> Decimal {
-    value.checked_div(qty).unwrap_or_default().round_dp(4).normalize()
+    pub(super) price: Decimal,
 }
 
 type Positions<'a> = BTreeMap<(&'a str, &'static str), Traded>;
 
 impl Engine {
     /// An order fills at its own price; one without a price at that of its instrument.
-    fn fills(&self, user: UserIndex, now: Duration) -> impl Iterator<Item = Fill<'_>> {
+    pub(super) fn fills(&self, user: UserIndex, now: Duration) -> impl Iterator<Item = Fill<'_>> {
         self.book.iter().enumerate().filter(move |(_, order)| order.user == user).filter_map(
             move |(number, order)| {
                 let (at, _) = order.ended(now).filter(|(_, status)| *status == OrderStatus::Completed)?;
@@ -261,54 +199,12 @@ impl Engine {
     }
 
     /// Adds what a trade and a step of a history say of a fill.
-    fn describe(&self, fill: &Fill<'_>, row: &mut Value) {
+    pub(super) fn describe(&self, fill: &Fill<'_>, row: &mut Value) {
         let qty = number(fill.order.request.qty());
         row["fillId"] = fill.id.to_string().into();
         row["fillQty"] = self.settings.interpretation.quantity(qty);
         row["fillPrice"] = number(fill.price);
         row["time"] = self.local_time(fill.at).into();
-    }
-
-    /// §4.5: request and response are not shown; here all orders of the user, of any session, or the one of `orderId`.
-    pub(crate) fn history(&self, caller: Caller, now: Duration, query: &Form) -> Page {
-        let asked = query.get("orderId").filter(|id| !id.is_empty());
-        let fills: BTreeMap<&str, Fill<'_>> =
-            self.fills(caller.user, now).map(|fill| (fill.order.order_id.as_str(), fill)).collect();
-        let mine = self.book.iter().filter(|order| order.user == caller.user);
-        let mut rows: Vec<Value> = mine
-            .filter(|order| asked.is_none_or(|id| id == order.order_id))
-            .map(|order| self.history_of(order, fills.get(&*order.order_id), now))
-            .collect();
-        match rows.pop() {
-            Some(one) if self.settings.published && asked.is_some() => Page::ok(one),
-            last => {
-                rows.extend(last);
-                list(rows)
-            }
-        }
-    }
-
-    fn history_of(&self, order: &BookedOrder, fill: Option<&Fill<'_>>, now: Duration) -> Value {
-        let reading = &self.settings.interpretation;
-        let mut steps = vec![json!({"msg": "order placed", "time": self.local_time(order.applied)})];
-        if let Some((at, status)) = order.ended(now) {
-            let mut step = json!({"msg": format!("order {status}"), "time": self.local_time(at)});
-            if let Some(fill) = fill {
-                self.describe(fill, &mut step);
-            }
-            steps.push(step);
-        }
-        let filled = fill.map_or(Decimal::ZERO, |_| order.request.qty());
-        let mut row = json!(order.record(now, reading));
-        row["totalFillQty"] = reading.quantity(number(filled));
-        if let Some(fill) = fill {
-            row["avgPrice"] = number(fill.price);
-        }
-        if order.status(now) == OrderStatus::Rejected {
-            row["reason"] = "rejected by the exchange".into();
-        }
-        row["history"] = steps.into();
-        row
     }
 
     /// Moves a part of a position to another product, at its average price.
@@ -345,7 +241,7 @@ impl Engine {
     }
 
     /// Writes a moment as public documentation has it: `dd-MM-yyyy HH:mm:ss`, in the exchanges' time zone.
-    fn local_time(&self, at: Duration) -> String {
+    pub(super) fn local_time(&self, at: Duration) -> String {
         let [day, month, year, time] = date(self.wall(at) + ZONE);
         format!("{day}-{month}-{year} {time}")
     }
@@ -368,6 +264,6 @@ fn fifth(value: Decimal) -> Decimal {
 }
 
 /// Returns the page of a list (§1).
-fn list(rows: Vec<Value>) -> Page {
+pub(super) fn list(rows: Vec<Value>) -> Page {
     if rows.is_empty() { Page::no_data() } else { Page::ok(Value::Array(rows)) }
 }

@@ -1,13 +1,11 @@
 use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
-use serde::Serialize;
-use serde_json::Value;
-use steadfast_spec::{Decimal, LegType, OrderRequest, OrderStatus, OrderType, Product, Side, Validity};
+use steadfast_spec::{LegType, OrderRequest, OrderStatus, OrderType, Product, Side, Validity};
 
 use crate::gateway::{
     directory::UserIndex,
     draw::Draw,
-    spec_reading::{OrderIds, Prices, Remarks, SpecReading},
+    spec_reading::{OrderIds, Remarks},
 };
 
 /// Every order that was ever applied, with its true owner.
@@ -225,64 +223,12 @@ impl BookedOrder {
             Remarks::Copied => self.copied.as_deref().map(Cow::Borrowed),
         }
     }
-
-    /// Returns the order as a record of `GET /api/oms/orders`.
-    pub(crate) fn record(&self, now: Duration, reading: &SpecReading) -> OrderRow<'_> {
-        let request = &self.request;
-        let priced = |price: Option<Decimal>| price.filter(|_| reading.prices == Prices::Present).map(number);
-        OrderRow {
-            order_id: &self.order_id,
-            sym_id: request.sym_id().as_str(),
-            side: request.side().as_str(),
-            qty: reading.quantity(number(request.qty())),
-            order_type: request.order_type().as_str(),
-            product: request.product().as_str(),
-            validity: request.validity().as_str(),
-            status: self.status(now).as_str(),
-            leg_type: self.leg.as_str(),
-            limit_price: priced(request.limit_price()),
-            trig_price: priced(request.trig_price()),
-            remarks: self.shown_remarks(reading.remarks),
-        }
-    }
-}
-
-/// A record of the order list. Written directly and not through [`Value`], because a list may have thousands.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct OrderRow<'a> {
-    order_id: &'a str,
-    sym_id: &'a str,
-    side: &'static str,
-    qty: Value,
-    #[serde(rename = "type")]
-    order_type: &'static str,
-    product: &'static str,
-    validity: &'static str,
-    status: &'static str,
-    leg_type: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    limit_price: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    trig_price: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    remarks: Option<Cow<'a, str>>,
 }
 
 /// Formats thirty-two of the digits like a random UUID.
 fn uuid(digits: &str) -> String {
     let [a, b, c, d, e] = [0..8, 8..12, 13..16, 17..20, 20..32].map(|range| &digits[range]);
     format!("{a}-{b}-4{c}-a{d}-{e}")
-}
-
-/// Returns a decimal as a JSON number if that is exact, otherwise as a text.
-pub(crate) fn number(decimal: Decimal) -> Value {
-    if let (0, Ok(whole)) = (decimal.scale(), i64::try_from(decimal)) {
-        return whole.into();
-    }
-    let text = decimal.to_string();
-    let number = serde_json::from_str(&text).ok().map(Value::Number);
-    number.filter(|number| *number.to_string() == *text).unwrap_or_else(|| text.into())
 }
 
 fn course(request: &OrderRequest, order_id: &str, now: Duration, draw: Draw) -> Course {
@@ -321,6 +267,7 @@ fn exit_leg(request: &OrderRequest) -> Option<OrderRequest> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gateway::spec_reading::SpecReading;
 
     fn order(product: &str, order_type: &str) -> OrderRequest {
         OrderRequest::from_fields([

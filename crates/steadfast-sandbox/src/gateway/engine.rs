@@ -12,14 +12,15 @@ use crate::{
     gateway::{
         book::{OrderBook, Owner},
         conversion::Conversion,
-        directory::{Directory, UserIndex},
+        directory::Directory,
         draw::Draw,
         latency,
+        passage::{Passage, Ticket},
         plan::{Plan, Strike, Target},
-        quota::{Key, Quotas},
+        quota::Quotas,
         reply::{Action, Reply},
         request::IncomingRequest,
-        session::{Session, Sessions},
+        session::Sessions,
         settings::Settings,
         special_orders::SpecialOrders,
         symbol_store::{symbol_groups, symbols},
@@ -57,45 +58,6 @@ pub(crate) struct Engine {
     storm_until: Duration,
     /// The wall clock when the sandbox was started, since the Unix epoch.
     pub(crate) epoch: Duration,
-}
-
-/// The sender of a request.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Caller {
-    pub(crate) user: UserIndex,
-    /// Absent if the endpoint takes only an API key.
-    pub(crate) session: Option<Session>,
-}
-
-/// The facts about a request from its send on.
-pub(crate) struct Ticket {
-    attempt: u32,
-    key: String,
-    endpoint: Option<Endpoint>,
-    /// How long it is on its way, and the fault that decided it.
-    pub(crate) delay: Duration,
-    fault: Option<&'static str>,
-}
-
-/// A request on its way through the gateway.
-pub(crate) struct Passage<'a> {
-    pub(crate) now: Duration,
-    pub(crate) incoming: &'a IncomingRequest,
-    pub(crate) attempt: u32,
-    pub(crate) key: String,
-    pub(crate) endpoint: Option<Endpoint>,
-    pub(crate) query: Form,
-    pub(crate) caller: Option<Caller>,
-    pub(crate) zones: Vec<Zone>,
-    pub(crate) accounted: Duration,
-    pub(crate) refused_by: Option<Zone>,
-    /// The keys for which the request counts after its answer.
-    uncounted: Vec<Key>,
-    pub(crate) faults: Vec<&'static str>,
-    /// How long the answer takes, if a script says so.
-    answer_after: Option<Duration>,
-    /// True if the gateway's clock for authenticator codes is wrong.
-    pub(crate) totp_skewed: bool,
 }
 
 impl Engine {

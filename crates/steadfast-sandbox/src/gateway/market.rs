@@ -5,7 +5,8 @@ use steadfast_spec::{Decimal, Endpoint, Form, OrderRequest, SymId};
 use crate::{
     gateway::{
         draw::Draw,
-        engine::{Caller, Engine, Passage},
+        engine::Engine,
+        passage::{Caller, Passage},
         symbol_store::symbols,
     },
     wire::{

@@ -8,7 +8,8 @@ use crate::{
     faults::{Fault, Stage},
     gateway::{
         directory::UserIndex,
-        engine::{BASE_PATH, Caller, Engine, LOGIN_PATH, Passage},
+        engine::{BASE_PATH, Engine, LOGIN_PATH},
+        passage::{Caller, Passage},
         reply::Reply,
         session::TooManySessions,
         settings::LoginAnswer,

@@ -3,10 +3,7 @@
 use serde_json::{Map, Value, json};
 use steadfast_spec::{Endpoint, Form};
 
-use crate::gateway::{
-    engine::{Engine, Passage},
-    request::IncomingRequest,
-};
+use crate::gateway::{engine::Engine, passage::Passage, request::IncomingRequest};
 
 impl Engine {
     /// True for a read of symbols without credentials: that client sends none.

@@ -6,8 +6,9 @@ use steadfast_spec::{Decimal, Endpoint, Form, OrderStatus, parse_decimal};
 
 use crate::{
     gateway::{
-        engine::{Caller, Engine, Passage},
+        engine::Engine,
         market::price,
+        passage::{Caller, Passage},
         special_orders::SpecialOrder,
         symbol_store::symbol_groups,
     },

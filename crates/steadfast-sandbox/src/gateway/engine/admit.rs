@@ -4,9 +4,10 @@ use http::Method;
 use percent_encoding::percent_decode_str;
 use steadfast_spec::{AuthKind, Endpoint, Form, Zone};
 
-use super::{BASE_PATH, Caller, Engine, LOGIN_PATH, Passage};
+use super::{BASE_PATH, Engine, LOGIN_PATH};
 use crate::{
     gateway::{
+        passage::{Caller, Passage},
         request::{IncomingRequest, UnreadBody},
         spec_reading::{IpRefusal, JsonBody, ListZone, OrderZone},
     },

@@ -5,10 +5,11 @@ use std::{
 
 use steadfast_spec::{Form, Scope, Zone};
 
-use super::{Engine, Passage};
+use super::Engine;
 use crate::{
     faults::{Fault, Stage},
     gateway::{
+        passage::Passage,
         quota::{Key, OverQuota, Quotas},
         spec_reading::RetryAfter,
     },

@@ -3,10 +3,11 @@ use std::time::Duration;
 use http::StatusCode;
 use steadfast_spec::AuthKind;
 
-use super::{Engine, Passage};
+use super::Engine;
 use crate::{
     faults::{Fault, Stage},
     gateway::{
+        passage::Passage,
         plan::{Strike, Target},
         reply::{Action, Reply},
     },
