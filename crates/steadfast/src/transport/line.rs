@@ -42,17 +42,27 @@ trait Cut: fmt::Debug + Send + Sync {
 #[derive(Debug)]
 struct Shared<S> {
     state: Mutex<State<S>>,
-    /// Returns true if the kernel holds bytes or the end of the stream.
-    has_unread: fn(&S) -> bool,
+    kernel: Kernel<S>,
     /// True if closing makes the kernel drop unsent data, and the connection reaches the service without an
     /// intermediary.
     is_final: bool,
+}
+
+/// What the line asks of the kernel.
+#[derive(Clone, Copy, Debug)]
+struct Kernel<S> {
+    /// Returns true if the kernel holds bytes or the end of the stream.
+    has_unread: fn(&S) -> bool,
+    /// Lets the next close end the stream and not reset it.
+    ends_in_order: fn(&S),
 }
 
 #[derive(Debug)]
 enum State<S> {
     Open {
         stream: S,
+        /// True if what moved last was read, an answer or the end: nothing was written since.
+        is_answered: bool,
         /// The waker of hyper's task, which waits for the stream and must learn of its end.
         waiting: Option<Waker>,
     },
@@ -63,10 +73,15 @@ impl Line {
     /// Creates a line over `stream`; `is_direct` if no intermediary ends TCP.
     pub(super) fn new(stream: Stream, is_direct: bool) -> Self {
         let lingers = tcp(&stream).linger().is_ok_and(|linger| linger == Some(Duration::ZERO));
-        Self::watched(stream, lingers && is_direct, |stream| {
-            let unread = SockRef::from(tcp(stream)).peek(&mut [MaybeUninit::uninit()]);
-            !unread.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
-        })
+        let kernel = Kernel {
+            has_unread: |stream| {
+                let unread = SockRef::from(tcp(stream)).peek(&mut [MaybeUninit::uninit()]);
+                !unread.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+            },
+            // If it fails, the close is a reset, as that of a line with a request on its way.
+            ends_in_order: |stream| drop(SockRef::from(tcp(stream)).set_linger(None)),
+        };
+        Self::watched(stream, lingers && is_direct, kernel)
     }
 }
 
@@ -88,31 +103,31 @@ impl<S> Line<S> {
     where
         S: rt::Write,
     {
-        Self::watched(stream, is_final, |_| false)
+        Self::watched(stream, is_final, Kernel { has_unread: |_| false, ends_in_order: |_| () })
     }
 
-    fn watched(stream: S, is_final: bool, has_unread: fn(&S) -> bool) -> Self
+    fn watched(stream: S, is_final: bool, kernel: Kernel<S>) -> Self
     where
         S: rt::Write,
     {
         let is_vectored = stream.is_write_vectored();
-        let state = Mutex::new(State::Open { stream, waiting: None });
-        Self { shared: Arc::new(Shared { state, has_unread, is_final }), is_vectored }
+        let state = Mutex::new(State::Open { stream, is_answered: false, waiting: None });
+        Self { shared: Arc::new(Shared { state, kernel, is_final }), is_vectored }
     }
 
     /// Polls the stream, if it is still open.
     fn poll<T>(
         &self,
         cx: &mut Context<'_>,
-        poll: impl FnOnce(Pin<&mut S>, &mut Context<'_>) -> Poll<io::Result<T>>,
+        poll: impl FnOnce(Pin<&mut S>, &mut bool, &mut Context<'_>) -> Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>>
     where
         S: Unpin,
     {
         match &mut *self.shared.state.lock() {
             State::Closed(_) => Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into())),
-            State::Open { stream, waiting } => {
-                let result = poll(Pin::new(stream), cx);
+            State::Open { stream, is_answered, waiting } => {
+                let result = poll(Pin::new(stream), is_answered, cx);
                 if result.is_pending() && !waiting.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
                     *waiting = Some(cx.waker().clone());
                 }
@@ -123,7 +138,16 @@ impl<S> Line<S> {
 }
 
 impl<S> Drop for Line<S> {
+    /// hyper has no use for the line any more. Cut, it is closed already.
     fn drop(&mut self) {
+        // A reset throws away what the kernel has still to send, and tells the other end that its answer was not read. With the
+        // answer read there is nothing to throw away, and a sidecar takes a reset for an answer that nobody has heard.
+        let kernel = &self.shared.kernel;
+        if let State::Open { stream, is_answered: true, .. } = &*self.shared.state.lock()
+            && !(kernel.has_unread)(stream)
+        {
+            (kernel.ends_in_order)(stream);
+        }
         self.shared.close();
     }
 }
@@ -150,7 +174,7 @@ impl<S: fmt::Debug + Send> Cut for Shared<S> {
 
     fn has_unread(&self) -> bool {
         match &*self.state.lock() {
-            State::Open { stream, .. } => (self.has_unread)(stream),
+            State::Open { stream, .. } => (self.kernel.has_unread)(stream),
             State::Closed(_) => true,
         }
     }
@@ -166,9 +190,9 @@ impl<S> Shared<S> {
         // ## Open => Closed
         //
         // The descriptor is closed under the lock and before the instant is taken, so a reader of `Closed` can rely on
-        // it. This does not block, because a zero-linger socket is reset.
+        // it. This does not block: a zero-linger socket is reset, and any other is closed in the background.
         let waiting = match mem::replace(&mut *state, State::Closed(Instant::now())) {
-            State::Open { stream, waiting } => {
+            State::Open { stream, waiting, .. } => {
                 drop(stream);
                 waiting
             }
@@ -204,21 +228,28 @@ impl<S: rt::Read + Unpin> rt::Read for Line<S> {
         cx: &mut Context<'_>,
         buf: rt::ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        self.poll(cx, |stream, cx| stream.poll_read(cx, buf))
+        self.poll(cx, |stream, is_answered, cx| {
+            let read = stream.poll_read(cx, buf);
+            *is_answered |= matches!(read, Poll::Ready(Ok(())));
+            read
+        })
     }
 }
 
 impl<S: rt::Write + Unpin> rt::Write for Line<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        self.poll(cx, |stream, cx| stream.poll_write(cx, buf))
+        self.poll(cx, |stream, is_answered, cx| {
+            *is_answered = false;
+            stream.poll_write(cx, buf)
+        })
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll(cx, rt::Write::poll_flush)
+        self.poll(cx, |stream, _, cx| stream.poll_flush(cx))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll(cx, rt::Write::poll_shutdown)
+        self.poll(cx, |stream, _, cx| stream.poll_shutdown(cx))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -230,6 +261,61 @@ impl<S: rt::Write + Unpin> rt::Write for Line<S> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.poll(cx, |stream, cx| stream.poll_write_vectored(cx, bufs))
+        self.poll(cx, |stream, is_answered, cx| {
+            *is_answered = false;
+            stream.poll_write_vectored(cx, bufs)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+
+    use super::*;
+
+    /// Regression: a sidecar took the reset at the end of each connection for a caller that had not heard its last answer, and
+    /// refused an equal order of the next run.
+    #[tokio::test]
+    async fn a_line_ends_in_order_once_its_request_is_answered_and_by_a_reset_before() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        for (answer, more, is_reset) in [("", "", true), ("answer", "", false), ("answer", "more", true)] {
+            let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            stream.set_zero_linger().unwrap();
+            let (mut service, _) = listener.accept().await.unwrap();
+            let line = Line::new(MaybeHttpsStream::Http(TokioIo::new(stream)), true);
+            let cutter = line.cutter();
+            let mut caller = TokioIo::new(line);
+            caller.write_all(b"request").await.unwrap();
+            service.read_exact(&mut [0; 7]).await.unwrap();
+            service.write_all(answer.as_bytes()).await.unwrap();
+            caller.read_exact(&mut vec![0; answer.len()]).await.unwrap();
+            service.write_all(more.as_bytes()).await.unwrap();
+            while !more.is_empty() && !cutter.has_unread() {
+                tokio::task::yield_now().await;
+            }
+            drop(caller);
+            let ended = service.read(&mut [0]).await;
+            assert_eq!(ended.is_err(), is_reset, "{answer} {more}: {ended:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_line_that_is_cut_is_reset_whatever_was_answered() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        stream.set_zero_linger().unwrap();
+        let (mut service, _) = listener.accept().await.unwrap();
+        let line = Line::new(MaybeHttpsStream::Http(TokioIo::new(stream)), true);
+        let cutter = line.cutter();
+        let mut caller = TokioIo::new(line);
+        service.write_all(b"answer").await.unwrap();
+        caller.read_exact(&mut [0; 6]).await.unwrap();
+        assert!(cutter.cut().is_some());
+        drop(caller);
+        assert!(service.read(&mut [0]).await.is_err());
     }
 }

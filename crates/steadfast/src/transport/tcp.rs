@@ -16,7 +16,8 @@ use tower_service::Service;
 
 use super::resolver::Resolver;
 
-/// Makes the connections below TLS, to the service or to a tunnelling proxy. They always end abortively.
+/// Makes the connections below TLS, to the service or to a tunnelling proxy. They end abortively, but for one
+/// whose last request was answered.
 #[derive(Clone, Debug)]
 pub(super) struct Tcp(Way);
 
@@ -80,7 +81,8 @@ impl Future for Dialing {
             Project::Tunnel { future } => ready!(future.poll(cx)).map_err(Into::<BoxError>::into)?,
         };
         // Set for the socket's whole life, because a killed process closes it too, and the kernel must not send the
-        // rest then. A socket that refuses is used all the same, but nothing is promised of its end.
+        // rest then; a line takes it back as it ends with its last request answered. A socket that refuses is used all the
+        // same, but nothing is promised of its end.
         let _ = stream.inner().set_zero_linger();
         Poll::Ready(Ok(stream))
     }

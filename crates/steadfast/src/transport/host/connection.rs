@@ -88,7 +88,7 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    // Without hyper's shutdown, which may wait: closing is abortive in any case.
+    // Without hyper's shutdown, which may wait: the line closes at once.
     let _ = poll_fn(|cx| connection.poll_without_shutdown(cx)).await;
     let parts = connection.into_parts();
     // Some services end a body with an empty line.
