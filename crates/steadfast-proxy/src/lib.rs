@@ -24,8 +24,8 @@
 //! `x-lane` (`critical`, `trading`, `normal`, `bulk`) sets a request's lane; a GET is at most normal. The sidecar's own
 //! errors have the service's envelope and status, and the reason in `Proxy-Status`. Logins are the sidecar's own, so
 //! `/api-gw/` does not pass. A program that insists on a login gets one here: `individual-token-v2` with a local token as
-//! `password` answers that token, and nothing of it reaches the service. `GET /openapi.json` describes all paths. A
-//! path that is not in the table is sent once, under the strictest zone.
+//! `password` answers that token, and nothing of it reaches the service. `GET /openapi.json` describes all paths, and
+//! tells [whose orders](Proxy::orders_of) are placed. A path that is not in the table is sent once, under the strictest zone.
 //!
 //! Its [callers and their rights](front::Admission) can be changed while it serves ([`admit`](Proxy::admit)): no connection
 //! ends for that.
@@ -92,6 +92,7 @@ mod listener;
 mod login;
 mod mask;
 mod orders;
+mod orders_of;
 mod ruling;
 mod screen;
 mod server;
@@ -102,6 +103,7 @@ mod token_health;
 mod withheld;
 
 pub use crate::{
+    orders_of::OrdersOf,
     server::Proxy,
     sharing::{NotResumed, SharedOrders, Sharing},
 };

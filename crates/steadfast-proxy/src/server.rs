@@ -24,6 +24,7 @@ use crate::{
     front::{Admission, Admitted, BODY_LIMIT, Framing, Front, Hosts, Local, Refusal, Scope, Shared},
     listener::{Accept, Limits, listen},
     login,
+    orders_of::OrdersOf,
     screen::{Admit, Peer, Screened, Talk},
     sharing::SharedOrders,
     strangers::Stranger,
@@ -47,6 +48,8 @@ pub struct Proxy {
     /// The document of `GET /openapi.json`.
     described: Bytes,
     passes_intent: bool,
+    /// Whose orders it places, as it tells.
+    orders_of: Option<OrdersOf>,
     pub(crate) limits: Limits,
     pub(crate) reload: Option<Reload>,
 }
@@ -75,6 +78,7 @@ impl Proxy {
             routes: Arc::new(Routes::new(paths)),
             described: description::document(paths),
             passes_intent: false,
+            orders_of: None,
             limits: Limits::default(),
             reload: None,
         }
@@ -132,6 +136,13 @@ impl Proxy {
     #[must_use]
     pub fn pass_test_intent(self) -> Self {
         Self { passes_intent: true, ..self }
+    }
+
+    /// Tells programs whose orders it places, by [`OrdersOf::HEADER`] in the answer to `GET /openapi.json`. If it is a sandbox's,
+    /// it tells that as well to a request without a local token.
+    #[must_use]
+    pub fn orders_of(self, whose: OrdersOf) -> Self {
+        Self { orders_of: Some(whose), ..self }
     }
 
     /// Returns the number of orders whose callers wait for an answer.
@@ -295,7 +306,11 @@ impl Proxy {
             Ok(admitted) => admitted,
             Err(refusal) => {
                 self.forward.dashboard.refused(refusal.details());
-                return Own::refusal(refusal).into_response();
+                let answer = Own::refusal(refusal).into_response();
+                // A stranger learns of no account, and a web page of nothing at all.
+                let is_told =
+                    refusal == Refusal::Token && matches!(self.orders_of, Some(OrdersOf::Sandbox(_)));
+                return if is_told { self.telling_whose(answer) } else { answer };
             }
         };
         let id = admitted.request_id.as_deref().and_then(|id| HeaderValue::from_str(id).ok());
@@ -303,6 +318,12 @@ impl Proxy {
         if let Some(id) = id {
             answer.headers_mut().insert("x-request-id", id);
         }
+        answer
+    }
+
+    fn telling_whose(&self, mut answer: Response<AnswerBody>) -> Response<AnswerBody> {
+        let whose = self.orders_of.as_ref().and_then(OrdersOf::value);
+        answer.headers_mut().extend(whose.map(|whose| (OrdersOf::HEADER, whose)));
         answer
     }
 
@@ -327,7 +348,8 @@ impl Proxy {
         if let Some(local) = admitted.local {
             let mut answer = match local {
                 Local::Description => {
-                    admin::of_kind("application/json", AnswerBody::own(self.described.clone()))
+                    let described = AnswerBody::own(self.described.clone());
+                    self.telling_whose(admin::of_kind("application/json", described))
                 }
                 Local::Login => login::answer(&self.admission, &body),
             };

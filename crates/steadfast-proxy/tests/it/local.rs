@@ -5,6 +5,7 @@ use roas::{
     validation::{Options, Validate},
 };
 use serde_json::Value;
+use steadfast_proxy::OrdersOf;
 use steadfast_sandbox::Sandbox;
 
 use crate::world::{Answer, FORM, READER, TOKEN, World};
@@ -80,6 +81,31 @@ async fn a_wrong_login_is_the_services_error_and_never_reaches_it() {
         assert_eq!(world.ask(&request).await.status, 404, "{target}");
     }
     assert_eq!(world.arrivals(), 0);
+}
+
+#[tokio::test]
+async fn a_stranger_is_told_of_a_sandbox_and_of_no_account() {
+    for (whose, is_for_strangers) in
+        [(OrdersOf::Account("a1".to_owned()), false), (OrdersOf::Sandbox("s1".to_owned()), true)]
+    {
+        let told = whose.clone();
+        let world = World::that(Sandbox::builder(), |proxy| proxy.orders_of(told)).await;
+        let ask = async |token: &str, lines: &[&str]| {
+            let request =
+                String::from_utf8(world.request("GET /openapi.json HTTP/1.1", lines, "")).unwrap();
+            let answer = world.ask(request.replace(TOKEN, token).as_bytes()).await;
+            (answer.status, answer.header("x-steadfast-orders-of").map(str::to_owned))
+        };
+        let value = match &whose {
+            OrdersOf::Sandbox(name) => format!("sandbox {name}"),
+            _ => "account a1".to_owned(),
+        };
+        assert_eq!(ask(READER, &[]).await, (200, Some(value.clone())));
+        let stranger = ask("wrong-0123456789abcdef", &[]).await;
+        assert_eq!(stranger, (401, is_for_strangers.then_some(value)));
+        assert_eq!(ask(TOKEN, &["Origin: http://evil.example"]).await, (403, None), "a web page");
+        assert_eq!(world.arrivals(), 0);
+    }
 }
 
 #[tokio::test]
