@@ -20,6 +20,7 @@ use crate::{
         REHEARSAL, beside, in_use, refuse_other_account, refuse_without_lock, user, with_advice, with_source,
     },
     limits::{Limits, zones},
+    peer::Peer,
     reach::reach,
     readable::hide_tokens_of,
     resends::Resends,
@@ -58,19 +59,25 @@ impl OrderJournal {
 
 /// Creates a client of an account, with the credentials of all verbs, and checks that the service answers.
 ///
-/// The sends of its orders are noted in `sends`, if it has a journal.
+/// The sends of its orders are noted in `sends`, if it has a journal. `peer` is what answers at its address.
 pub(crate) async fn open(
     whose: Whose,
     journal: Option<PathBuf>,
     resends: Resends,
     sends: &Sends,
+    peer: &Peer,
 ) -> Result<Client, Failed> {
     let account = Account::read(whose).await?;
     let access = account.access().await?;
+    let base = account.base.clone();
+    let of_orders = match &journal {
+        Some(journal) => peer.account_in(&base, journal)?,
+        None => peer.account(&base),
+    };
     journal.as_deref().map(|journal| user::claim(journal, &account.identity())).transpose()?;
     let limits = Limits::of(&account).begin();
     let journal = journal.map(|path| OrderJournal::new(path, sends));
-    let client = create(account.base.clone(), access, journal, limits, resends)?;
+    let client = create_of(of_orders, base, access, journal, limits, resends)?;
     hide_tokens_of(client.tokens());
     reach(&account.base).await?;
     Ok(client)

@@ -23,6 +23,7 @@ mod log;
 mod login;
 mod man;
 mod orders;
+mod peer;
 mod placement;
 mod probe;
 mod proxy;

@@ -78,14 +78,14 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
 async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), Failed> {
     let Ready { rows, target, service, again, before, begun, events_before, journal, told_bad, results, out } =
         ready;
-    let is_rehearsal = service.arena.is_some();
+    let is_rehearsal = target.is_rehearsal();
     stdout::done(match (&journal, is_rehearsal) {
         (Some(journal), false) => format!("what was sent stands in the journal {}", journal.display()),
         _ => "nothing was sent to a real service".to_owned(),
     });
     let mut replay = Replay {
         client: service.client,
-        tell: if is_rehearsal { Tell::Sandbox } else { Tell::Nobody },
+        tell: if service.arena.is_some() { Tell::Sandbox } else { Tell::Nobody },
         results,
         sent: Vec::new(),
         before,
@@ -200,7 +200,7 @@ fn close(args: &Args, ended: Ended) -> Result<(), Failed> {
     }
     let last = last_line(&counts, &events, events_before.len(), leftovers);
     if is_rehearsal {
-        print_note(format_args!("in the own sandbox: {last}"));
+        print_note(format_args!("in {}: {last}", target.sandbox()));
         print_note("REHEARSAL: nothing was sent to the real service");
     } else {
         print_note(last);

@@ -2,20 +2,12 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::Request;
-use http_body_util::Full;
 use steadfast::{
-    BaseUrl, BoxError, Transport,
+    BaseUrl,
     dedup::{ResendPolicy, Settings},
 };
-use tokio::time::timeout;
-use tower::ServiceExt;
 
-use crate::exit::print_note;
-
-/// How long a sidecar on this machine may take to answer.
-const AT_ONCE: Duration = Duration::from_secs(2);
+use crate::{exit::print_note, peer::Peer};
 
 /// The options of the verbs that place orders.
 #[derive(clap::Args, Clone, Copy, Debug)]
@@ -37,11 +29,11 @@ impl Resends {
 
     /// The same for orders that go to this address: if it is a sidecar's, which sends orders again by itself, this side sends
     /// none. Two that do so can place one twice, because the sidecar goes on with an order after the connection has ended.
-    pub(crate) async fn to(self, base: &BaseUrl) -> Self {
+    pub(crate) fn to(self, base: &BaseUrl, peer: &Peer) -> Self {
         if self.never_resend {
             return self;
         }
-        let Some(why) = may_resend(base).await else { return self };
+        let Some(why) = peer.may_be_sidecar() else { return self };
         print_note(format_args!(
             "{base} {why} sends orders in doubt again by itself: this run sends none again, as with --never-resend"
         ));
@@ -54,67 +46,18 @@ impl Resends {
     }
 }
 
-/// Says why a sidecar may be at this address. Only one on this machine is asked, so that no service is.
-async fn may_resend(base: &BaseUrl) -> Option<&'static str> {
-    let asked = async {
-        let uri = base.uri();
-        let (scheme, at) =
-            (uri.scheme_str().unwrap_or_default(), uri.authority().map_or("", |at| at.as_str()));
-        // It answers that by itself, and without a token by a refusal that names it.
-        let request = Request::get(format!("{scheme}://{at}/openapi.json")).body(Full::<Bytes>::default())?;
-        let answer = Transport::new().to(base)?.oneshot(request).await?;
-        let told = answer.headers().get("proxy-status").and_then(|told| told.to_str().ok());
-        Ok::<_, BoxError>(told.is_some_and(|told| told.starts_with("steadfast;")))
-    };
-    if !base.is_loopback() {
-        return None;
-    }
-    match timeout(AT_ONCE, asked).await {
-        Ok(answer) => answer.unwrap_or(false).then_some("is a sidecar of steadfast, which"),
-        // One that is busy or stopped looks like this.
-        Err(_) => Some("does not answer, and may be a sidecar of steadfast, which"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use tokio::{
-        io::{AsyncReadExt, AsyncWriteExt},
-        net::TcpListener,
-    };
-
     use super::*;
 
-    #[tokio::test]
-    async fn to_a_sidecar_nothing_is_sent_again_and_to_a_service_as_asked() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let base: BaseUrl = format!("http://{}/v2", listener.local_addr().unwrap()).parse().unwrap();
-        for (told, is_sidecar) in [
-            ("Proxy-Status: steadfast; error=http_request_denied; details=\"x\"\r\n", true),
-            ("Proxy-Status: other; error=http_request_denied\r\n", false),
-            ("", false),
-        ] {
-            let answers = async {
-                let (mut stream, _) = listener.accept().await.unwrap();
-                let mut asked = vec![0; 4_096];
-                let length = stream.read(&mut asked).await.unwrap();
-                let asked = String::from_utf8_lossy(&asked[..length]).to_lowercase();
-                assert!(!asked.contains("authorization"), "{asked}");
-                let answer =
-                    format!("HTTP/1.1 401 X\r\n{told}Content-Length: 0\r\nConnection: close\r\n\r\n");
-                stream.write_all(answer.as_bytes()).await.unwrap();
-            };
+    #[test]
+    fn to_a_sidecar_nothing_is_sent_again_and_to_a_service_as_asked() {
+        let base: BaseUrl = "http://127.0.0.1:8090/v2".parse().unwrap();
+        for (peer, is_sidecar) in [(Peer::Service, false), (Peer::Silent, true), (Peer::Sidecar(None), true)]
+        {
             let asked = Resends { never_resend: false, refusal_lag: 7 };
-            let (resends, ()) = tokio::join!(asked.to(&base), answers);
-            assert_eq!((resends.never_resend, resends.refusal_lag), (is_sidecar, 7), "{told}");
+            let resends = asked.to(&base, &peer);
+            assert_eq!((resends.never_resend, resends.refusal_lag), (is_sidecar, 7), "{peer:?}");
         }
-    }
-
-    /// Regression: a sidecar that was stopped for three seconds was taken for a service.
-    #[tokio::test(start_paused = true)]
-    async fn to_an_address_that_does_not_answer_nothing_is_sent_again() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let base: BaseUrl = format!("http://{}/v2", listener.local_addr().unwrap()).parse().unwrap();
-        assert!(Resends { never_resend: false, refusal_lag: 1 }.to(&base).await.never_resend);
     }
 }

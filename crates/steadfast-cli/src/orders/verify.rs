@@ -15,6 +15,7 @@ use crate::{
     dead_token::refuse_dead_token,
     events::{Contradicted, Heard, Kept, Told, ToldBefore},
     exit::{Failed, print_note},
+    peer::Peer,
     resends::Resends,
     sends::Sends,
     signal::Signals,
@@ -37,7 +38,9 @@ pub(super) async fn run(args: Verify) -> Result<(), Failed> {
     if !journal.exists() {
         return Err(missing(&journal));
     }
-    let client = client::open(args.account, Some(journal.clone()), Resends::NONE, &Sends::default()).await?;
+    let peer = Peer::at(&args.account.base_url).await?;
+    let sends = Sends::default();
+    let client = client::open(args.account, Some(journal.clone()), Resends::NONE, &sends, &peer).await?;
     let steps = NextSteps::of(&journal, Settings::default().today()).after_a_look();
     let recovered = client.recovered().map_err(Failed::error)?;
     let count = recovered.iter().filter(|order| steps.may_be_listed(order)).count();

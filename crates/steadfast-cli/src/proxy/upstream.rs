@@ -10,6 +10,7 @@ use secrecy::{ExposeSecret, SecretString};
 use steadfast::redis::Standby;
 use steadfast::{BaseUrl, Client, dedup::Settings};
 use steadfast_call::file::open_own;
+use steadfast_proxy::OrdersOf;
 use steadfast_sandbox::Sandbox;
 use tokio::net::TcpListener;
 
@@ -37,6 +38,7 @@ pub(super) struct Upstream {
     pub(super) base: BaseUrl,
     /// The account's name on the dashboard: no secret, and the same in the names of its files.
     pub(super) account: String,
+    pub(super) orders_of: OrdersOf,
     pub(super) token: SecretString,
     pub(super) token_file: Option<PathBuf>,
     pub(super) journal: Option<PathBuf>,
@@ -92,9 +94,10 @@ impl Upstream {
             None => random_token()?,
         };
         let (base, client) = client::rehearse(&arena, journal.clone(), resends, &Sends::default())?;
-        let account = "sandbox".to_owned();
+        let (account, orders_of) = ("sandbox".to_owned(), OrdersOf::Sandbox(base.to_string()));
         Ok(Self {
             client,
+            orders_of,
             base,
             account,
             token,
@@ -140,6 +143,7 @@ impl Upstream {
         let (account, token_file, journal) = (account.identity().label(), Some(token_file), Some(journal));
         Ok(Self {
             client,
+            orders_of: OrdersOf::Account(account.clone()),
             base,
             account,
             token,
@@ -177,6 +181,7 @@ impl Upstream {
         Ok(Self {
             client,
             base,
+            orders_of: OrdersOf::Account(name.clone()),
             account: name,
             token,
             token_file: Some(token_file),

@@ -38,7 +38,7 @@ impl Agreed {
         let before = known::sent_before(journal.as_deref())?;
         let ends = journal.as_deref().and_then(known::Ends::read);
         let events_before = standing(journal.as_deref())?;
-        let is_rehearsal = target == Target::Sandbox;
+        let is_rehearsal = target.is_rehearsal();
         let out = args.out.as_deref().map(OutFile::create).transpose()?;
         let mut results = begin(args, out.as_ref(), is_rehearsal)?;
         for row in rows {

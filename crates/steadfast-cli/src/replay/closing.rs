@@ -25,7 +25,7 @@ pub(super) fn where_kept(
     let mut kept = match (is_sent, is_rehearsal) {
         (false, _) => "no order was sent",
         (true, false) => "orders were sent",
-        (true, true) => "orders were sent to the own sandbox",
+        (true, true) => "orders were sent to a sandbox",
     }
     .to_owned();
     if let Some(journal) = journal {

@@ -11,7 +11,7 @@ use std::{
 use steadfast::{
     dedup::{
         TradingDay,
-        journal::{FileJournal, JournalError},
+        journal::{Entry, FileJournal, JournalError},
     },
     limit::Account,
 };
@@ -103,7 +103,7 @@ pub(super) fn refuse_other_journal(
     file: &Path,
     rows: Rows,
     today: TradingDay,
-    account: &Account,
+    accounts: &[Account],
 ) -> Result<(), Failed> {
     let this = itself(file);
     if this == STREAM {
@@ -125,7 +125,9 @@ pub(super) fn refuse_other_journal(
             Err(JournalError::NotAJournal { .. }) => continue,
             Err(error) => return Err(Failed::usage(with_advice(&error))),
         };
-        let of_account = entries.iter().filter(|entry| entry.account.as_str() == account.as_str());
+        let is_of_account =
+            |entry: &&Entry| accounts.iter().any(|account| account.as_str() == entry.account.as_str());
+        let of_account = entries.iter().filter(is_of_account);
         if known::tells_of(of_account, &rows, today) {
             of_rows.push((other, entries));
         }

@@ -66,7 +66,7 @@ pub(super) async fn prepare(args: &Args, agreed: &mut Option<Agreed>) -> Result<
         look(args, open()?, "none", &mut Results::new(io::sink(), false).map_err(Failed::error)?, &[])?;
         return Ok(None);
     }
-    let target = Target::choose(args.base_url.as_ref(), args.sandbox, args.yes)?;
+    let target = Target::choose(args.base_url.as_ref(), args.sandbox, args.yes).await?;
     let journal = journal_of(args, &target)?;
     let check = |journal: &Path| check(journal, args, &target, &open);
     journal.as_deref().map(check).transpose()?;
@@ -87,8 +87,8 @@ pub(super) async fn prepare(args: &Args, agreed: &mut Option<Agreed>) -> Result<
         ));
     }
     let must_ask = match &target {
-        Target::Sandbox => false,
-        Target::Service { named, .. } => target::must_ask(*named, args.yes)?,
+        Target::Service { named, .. } if !target.is_rehearsal() => target::must_ask(*named, args.yes)?,
+        _ => false,
     };
     let mut run = Some(Agreed { rows: open()?, target: target.clone(), journal: journal.clone() });
     if !must_ask {
@@ -96,12 +96,12 @@ pub(super) async fn prepare(args: &Args, agreed: &mut Option<Agreed>) -> Result<
     }
     let resends = match &target {
         Target::Sandbox => args.resends,
-        Target::Service { base, .. } => args.resends.to(base).await,
+        Target::Service { base, peer, .. } => args.resends.to(base, peer),
     };
     let service = Service::open(&target, args.store.clone(), journal.clone(), resends).await?;
     // From here on the journal is locked for this run.
     let taken_for = journal.as_deref().map(check).transpose()?.flatten();
-    let is_rehearsal = service.arena.is_some();
+    let is_rehearsal = target.is_rehearsal();
     // A note that cannot be written is reported before the message that orders are sent.
     let of_real_orders = journal.as_deref().filter(|_| !is_rehearsal);
     let noted = of_real_orders.map(|journal| paired::note(journal, &args.file)).transpose()?.flatten();
@@ -177,10 +177,11 @@ fn check(
     refusal::refuse_other_day(journal, today)?;
     let taken_for = paired::refuse_other_file(journal, &args.file, args.journal.is_some())?;
     refusal::refuse_other_rows(journal, &args.file, open()?)?;
-    if let (None, Target::Service { base, .. }) = (&args.journal, target) {
+    if let (None, Target::Service { base, peer, .. }) = (&args.journal, target) {
         refusal::refuse_other_name(journal, open()?, today)?;
-        let account = limit::Account::new(base.to_string());
-        paired::refuse_other_journal(journal, &args.file, open()?, today, &account)?;
+        // Another journal may have been begun before the sidecar told its account.
+        let accounts = [peer.account(base), limit::Account::new(base.to_string())];
+        paired::refuse_other_journal(journal, &args.file, open()?, today, &accounts)?;
     }
     Ok(taken_for)
 }
@@ -208,8 +209,8 @@ fn journal_of(args: &Args, target: &Target) -> Result<Option<PathBuf>, Failed> {
     let journal = match (&args.journal, target) {
         (Some(journal), _) => journal.clone(),
         // A rehearsal writes nothing to a journal of real orders.
-        (None, Target::Sandbox) => return Ok(None),
-        (None, Target::Service { .. }) => match variable_of("STEADFAST_JOURNAL")? {
+        (None, target) if target.is_rehearsal() => return Ok(None),
+        (None, _) => match variable_of("STEADFAST_JOURNAL")? {
             Some(journal) => journal.into(),
             None if is_stdin(&args.file) => {
                 return Err(Failed::usage(

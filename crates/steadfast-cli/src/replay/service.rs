@@ -28,12 +28,12 @@ impl Service {
         resends: Resends,
     ) -> Result<Self, Failed> {
         let sends = Sends::default();
-        let Target::Service { base, .. } = target else {
+        let Target::Service { base, peer, .. } = target else {
             return Self::sandbox(journal, resends, sends).await;
         };
         let user = find("CLIENT_ID").await?.map(|user| user.expose_secret().to_owned());
         let whose = Whose { base_url: base.clone(), store };
-        let client = client::open(whose, journal, resends, &sends).await?;
+        let client = client::open(whose, journal, resends, &sends, peer).await?;
         Ok(Self { client, sends, user, arena: None })
     }
 

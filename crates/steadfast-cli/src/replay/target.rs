@@ -5,6 +5,7 @@ use steadfast::BaseUrl;
 use crate::{
     config,
     exit::{Failed, print_note},
+    peer::Peer,
     question::confirmed,
     secret::variable_of,
 };
@@ -14,8 +15,8 @@ use crate::{
 pub(super) enum Target {
     /// A sandbox of the command's own: nothing real is placed.
     Sandbox,
-    /// A service, whose orders must be taken for real.
-    Service { base: BaseUrl, named: Named },
+    /// An address, whose orders must be taken for real unless a sidecar there says that they are a sandbox's.
+    Service { base: BaseUrl, named: Named, peer: Peer },
 }
 
 /// Where the service's address comes from.
@@ -30,12 +31,12 @@ pub(super) enum Named {
 impl Target {
     /// Chooses the service of the command line, else that of the environment or the config file; a sandbox if there is
     /// none, or if requested. Without a service `--yes` is refused: it was meant for real orders.
-    pub(super) fn choose(base_url: Option<&BaseUrl>, sandbox: bool, yes: bool) -> Result<Self, Failed> {
+    pub(super) async fn choose(base_url: Option<&BaseUrl>, sandbox: bool, yes: bool) -> Result<Self, Failed> {
         if sandbox {
             return Ok(Self::Sandbox);
         }
         if let Some(base) = base_url {
-            return Ok(Self::Service { base: base.clone(), named: Named::Here });
+            return Self::at(base.clone(), Named::Here).await;
         }
         // An empty value was meant to name a service: a rehearsal would be taken for trading.
         if std::env::var_os("STEADFAST_BASE_URL").is_some_and(|value| value.is_empty()) {
@@ -54,16 +55,37 @@ impl Target {
                 let base = text
                     .parse()
                     .map_err(|error| Failed::usage(format_args!("STEADFAST_BASE_URL: {error}")))?;
-                Ok(Self::Service { base, named: Named::Elsewhere })
+                Self::at(base, Named::Elsewhere).await
             }
+        }
+    }
+
+    async fn at(base: BaseUrl, named: Named) -> Result<Self, Failed> {
+        let peer = Peer::at(&base).await?;
+        Ok(Self::Service { base, named, peer })
+    }
+
+    /// True if nothing real is placed.
+    pub(super) fn is_rehearsal(&self) -> bool {
+        match self {
+            Self::Sandbox => true,
+            Self::Service { peer, .. } => peer.is_rehearsal(),
+        }
+    }
+
+    /// Returns the sandbox of a rehearsal, as its last line names it.
+    pub(super) fn sandbox(&self) -> &'static str {
+        match self {
+            Self::Sandbox => "the own sandbox",
+            Self::Service { .. } => "the sidecar's sandbox",
         }
     }
 
     /// Returns its name in `--json`.
     pub(super) fn word(&self) -> String {
         match self {
-            Self::Sandbox => "sandbox".to_owned(),
-            Self::Service { base, .. } => base.to_string(),
+            Self::Service { base, .. } if !self.is_rehearsal() => base.to_string(),
+            _ => "sandbox".to_owned(),
         }
     }
 
@@ -72,6 +94,9 @@ impl Target {
         let s = if orders == 1 { "" } else { "s" };
         match self {
             Self::Sandbox => print_note("REHEARSAL: own sandbox, nothing real is placed"),
+            Self::Service { base, peer, .. } if peer.is_rehearsal() => print_note(format_args!(
+                "REHEARSAL: sandbox of the sidecar at {base}, nothing real is placed"
+            )),
             Self::Service { base, .. } => {
                 print_note(format_args!("placing {orders} order{s} at {base} (account {account})"));
             }

@@ -223,8 +223,11 @@ it.
   more.
 - A journal is of one user: with `STEADFAST_CLIENT_ID`, a run notes the user's mark in the journal's name with `.user` behind it,
   and one of another user is refused with exit code 2. A run that has only a token does not know its user.
-- A journal is of real orders or of one rehearsal (`--sandbox`), by `replay`, `proxy` or `exec`: neither goes on with the other's,
-  nor a rehearsal with that of an earlier one, whose orders ended with its sandbox. It is refused with exit code 2.
+- Through a sidecar on this machine it is one of the sidecar's account, whatever its port
+  ([more](sidecar.md#a-steadfast-client-before-the-sidecar)).
+- A journal is of real orders or of one rehearsal (`--sandbox`, or a sidecar with it), by `replay`, `proxy` or `exec`: neither
+  goes on with the other's, nor a rehearsal with that of an earlier one, whose orders ended with its sandbox. It is refused with
+  exit code 2.
 - Orders from standard input or a pipe have no file: two of them with equal rows under one journal are taken for one.
 - A copy of a file is another file.
 ";

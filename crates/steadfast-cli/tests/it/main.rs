@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod account;
+#[cfg(unix)]
+mod behind;
 mod command;
 mod config;
 mod credentials;
