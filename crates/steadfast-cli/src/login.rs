@@ -154,9 +154,10 @@ fn show(status: &Status, result: &'static str, store: String, json: bool) -> Res
     Ok(())
 }
 
-/// Explains why one wrong password makes two logins.
-const TWICE: &str = "\na 401 does not tell a wrong password from a code that came late or by a wrong clock: credentials that are \
-                     refused are tried once more, with the next code, and not a third time";
+/// Names all that may be wrong, and explains why one wrong password makes two logins.
+const TWICE: &str = "\na 401 does not say which of these is wrong: STEADFAST_API_KEY, STEADFAST_CLIENT_ID, STEADFAST_PASSWORD, the \
+                     one-time code (or STEADFAST_TOTP_SECRET, or a clock), or this machine's address, which is not registered; \
+                     credentials that are refused are tried once more, with the next code, and not a third time";
 
 /// Returns the failure with its causes, and the exit code for what the user has to do.
 fn failed(error: &AuthError, summary: Option<&Summary>) -> Failed {

@@ -18,6 +18,7 @@ use crate::{
     clock::wall,
     exit::Failed,
     limits::{Limits, counted_as},
+    peer::is_sidecar,
 };
 
 /// How long one probe may take.
@@ -36,6 +37,8 @@ pub(crate) struct Probed {
     pub(crate) status: u16,
     /// How far the service's clock is ahead.
     pub(crate) offset_ms: Option<i64>,
+    /// True if the answer is a sidecar's own, and not of a service behind it.
+    pub(crate) is_of_sidecar: bool,
 }
 
 impl Probe {
@@ -85,6 +88,7 @@ impl Probe {
         Ok(Probed {
             status: response.status().as_u16(),
             offset_ms: SkewEstimator::of_answer(response.headers(), sent, answered).offset(),
+            is_of_sidecar: is_sidecar(response.headers()),
         })
     }
 }

@@ -65,7 +65,7 @@ mod tests {
             [(-313, "313 ms ahead of the service's"), (40_000, "40000 ms behind the service's")]
         {
             let mut findings = Findings::default();
-            let probed = Probed { status: 401, offset_ms: Some(offset) };
+            let probed = Probed { status: 401, offset_ms: Some(offset), is_of_sidecar: false };
             assert_eq!(clock(&probed, &mut findings), Some(offset));
             let said = findings.all()[0].to_string();
             assert!(said.ends_with(told), "{said}");

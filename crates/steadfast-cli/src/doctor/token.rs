@@ -13,6 +13,7 @@ use super::{
 use crate::{
     account::{Account, store_failed},
     exit::Failed,
+    peer::wrong_token,
     probe::{Probe, Probed},
 };
 
@@ -43,6 +44,10 @@ impl Tried<'_> {
             }
         };
         let answer = self.probe.with_token(&source).await?;
+        if answer.as_ref().is_ok_and(|probed| probed.status == 401 && probed.is_of_sidecar) {
+            findings.bad("token", wrong_token(&self.account.base));
+            return Ok(Vec::new());
+        }
         let refused = self.judge(&answer, USED, "401: is refused", findings);
         Ok(if refused { causes_of_given(self.offset) } else { Vec::new() })
     }

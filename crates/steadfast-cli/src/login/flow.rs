@@ -118,8 +118,8 @@ async fn one_time_code(again: Option<FileStore>) -> Result<OneTimeCode, BoxError
     if let Some(store) = again {
         let refused = store.summary().await?.is_some_and(|summary| summary.failures > 0);
         print_note(if refused {
-            "steadfast: the login was refused (401): the code, the password or the client id is wrong, or this \
-             machine's address is not registered; one more refusal stops these logins, and Ctrl-C is safe"
+            "steadfast: the login was refused (401): the code, the password, the client id or the API key is wrong, or \
+             this machine's address is not registered; one more refusal stops these logins, and Ctrl-C is safe"
         } else {
             "steadfast: the service did not look at that code; a fresh one is needed"
         });

@@ -22,8 +22,8 @@ fn text(wait: LoginWait, now: SystemTime) -> Option<String> {
     Some(match wait.after {
         None => format!("the login waits for the next one-time code, until {until}"),
         Some("refused") => format!(
-            "the login was refused (401): the code, the password or the client id is wrong, or this machine's address is not \
-             registered; it is tried once more with the next code, at {until}; one more refusal stops these logins, and \
+            "the login was refused (401): the code, the password, the client id or the API key is wrong, or this machine's \
+             address is not registered; it is tried once more with the next code, at {until}; one more refusal stops these logins, and \
              Ctrl-C is safe"
         ),
         Some("rate_limited") => {

@@ -99,3 +99,40 @@ async fn c02_a_run_by_exec_goes_on_with_the_journal_of_the_one_before() {
     assert_eq!((output.status.code(), gateway.orders().len()), (Some(2), 2), "{stderr}");
     assert!(stderr.contains("is of orders at a sidecar of account "), "{stderr}");
 }
+
+/// Regression: `replay` and `doctor` sent a person with a wrong local token to `steadfast login`.
+#[tokio::test]
+async fn c05_a_wrong_local_token_is_named() {
+    let gateway = OwnGateway::serve(|number| placed(&format!("26{number}"), "Order placed")).await;
+    let (file, state) = (orders(1), private_folder());
+    let mut trading = gateway.command(&["proxy", "--port", "0", "--json"]);
+    trading.env("XDG_STATE_HOME", state.path());
+    let trading = RunningProxy::start(trading).await;
+    let rehearsal = RunningProxy::start(steadfast(&["proxy", "--sandbox", "--port", "0", "--json"])).await;
+    let journal = file.beside("j");
+    std::fs::write(&journal, "").unwrap();
+    for (proxy, verb) in [
+        (&trading, &["replay", file.path(), "--yes"][..]),
+        (&rehearsal, &["replay", file.path(), "--yes"]),
+        (&trading, &["orders", "verify", "--journal", &journal]),
+    ] {
+        let mut command = steadfast(verb);
+        command.env("STEADFAST_BASE_URL", proxy.facts["base_url"].as_str().unwrap());
+        command.env("STEADFAST_API_KEY", "local").env("STEADFAST_ACCESS_TOKEN", "wrong-0123456789abcdef");
+        let output = command.output().await.unwrap();
+        let (stdout, stderr) = said(&output);
+        assert_eq!((output.status.code(), &*stdout), (Some(2), ""), "{verb:?}: {stderr}");
+        let told = "STEADFAST_ACCESS_TOKEN is not the local token of the sidecar at http://127.0.0.1:";
+        assert!(stderr.contains(told) && !stderr.contains("steadfast login"), "{verb:?}: {stderr}");
+        assert!(!stderr.contains("0123456789abcdef"), "{stderr}");
+    }
+    let mut doctor = steadfast(&["doctor"]);
+    doctor.env("STEADFAST_BASE_URL", trading.facts["base_url"].as_str().unwrap());
+    doctor.env("STEADFAST_API_KEY", "local").env("STEADFAST_ACCESS_TOKEN", "wrong-0123456789abcdef");
+    let output = doctor.output().await.unwrap();
+    let (stdout, stderr) = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{stdout}{stderr}");
+    assert!(stdout.contains("is not the local token of the sidecar at "), "{stdout}{stderr}");
+    assert!(!stdout.contains("may be because") && !stdout.contains("steadfast login"), "{stdout}");
+    assert!(gateway.orders().is_empty());
+}

@@ -65,6 +65,9 @@ async fn twenty_logins_with_a_wrong_password_are_two_at_the_service() {
         // Two logins for one wrong password looked like a bug, so a message explains them; the later runs send none.
         let told = stderr(&output).contains("are tried once more, with the next code, and not a third time");
         assert_eq!(told, run == 0, "{}", stderr(&output));
+        // Regression: it named neither the API key nor the client id, which may be the wrong one as well.
+        let named = "which of these is wrong: STEADFAST_API_KEY, STEADFAST_CLIENT_ID, STEADFAST_PASSWORD, ";
+        assert_eq!(stderr(&output).contains(named), run == 0, "{}", stderr(&output));
         // Regression: no text said how many tries are left, and for how long none is made.
         let left = "0 of 2 tries with these credentials are left, and no login with them is sent, however long you wait";
         assert!(stderr(&output).contains(left), "{}", stderr(&output));
