@@ -2,6 +2,7 @@
 
 mod flow;
 mod progress;
+mod typed;
 mod wait;
 
 use std::io::IsTerminal;
@@ -18,6 +19,7 @@ use steadfast::{
 use self::{
     flow::{Flow, source},
     progress::Progress,
+    typed::Typed,
 };
 use crate::{
     account::{self, Account, note_if_held, store_failed},
@@ -83,25 +85,32 @@ async fn log_in(args: Args) -> Result<(), Failed> {
     // A terminal shows the time until the next code.
     let is_shown = flow == Flow::Totp && !args.quiet;
     let is_silent = args.quiet || (is_shown && std::io::stderr().is_terminal());
-    let source = source(flow, account, store.clone(), args.paste, is_silent).await?;
-
-    let restored = source.restore().await.map_err(store_failed)?;
-    let held = restored && !args.force && is_accepted(&probe, &source).await?;
-    if !held {
-        if !args.force {
-            spare_sessions(&store).await?;
+    let typed = Typed::default();
+    loop {
+        let source = source(flow, &account, &typed, store.clone(), args.paste, is_silent).await?;
+        let restored = source.restore().await.map_err(store_failed)?;
+        let held = restored && !args.force && is_accepted(&probe, &source).await?;
+        if !held {
+            if !args.force {
+                spare_sessions(&store).await?;
+            }
+            // Before a code is asked for or made, since it is valid for half a minute only.
+            reach(&base).await?;
+            note_if_held(&store).await;
+            let progress = Progress::start(is_shown, &source);
+            let ended = source.login().await;
+            drop(progress);
+            match ended {
+                Ok(_) => {}
+                Err(_) if typed.take_corrected() => continue,
+                Err(error) => {
+                    return Err(failed(&error, store.summary_of(&identity).await.ok().flatten().as_ref()));
+                }
+            }
         }
-        // Before a code is asked for or made, since it is valid for half a minute only.
-        reach(&base).await?;
-        note_if_held(&store).await;
-        let progress = Progress::start(is_shown, &source);
-        let ended = source.login().await;
-        drop(progress);
-        if let Err(error) = ended {
-            return Err(failed(&error, store.summary_of(&identity).await.ok().flatten().as_ref()));
-        }
+        let result = if held { "already_logged_in" } else { "logged_in" };
+        return show(&source.status(), result, path, args.json);
     }
-    show(&source.status(), if held { "already_logged_in" } else { "logged_in" }, path, args.json)
 }
 
 /// Returns whether the service still accepts the held token. An answer that proves nothing is no reason for a login.

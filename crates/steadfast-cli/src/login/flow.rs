@@ -1,12 +1,15 @@
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    io::IsTerminal,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use clap::ValueEnum;
 use secrecy::ExposeSecret;
 use steadfast::{
     BoxError, LimiterGate, Transport,
     auth::{
-        BrowserLogin, CodeExchange, Credentials, FileStore, IndividualLogin, OneTimeCode, TokenSource,
-        TokenStore, TotpSecret,
+        BrowserLogin, CodeExchange, FileStore, IndividualLogin, OneTimeCode, TokenSource, TokenStore,
+        TotpSecret,
     },
     limit::Account as LimitAccount,
 };
@@ -15,7 +18,7 @@ use crate::{
     account::Account,
     exit::{Failed, print_note},
     limits::zones,
-    login::wait,
+    login::{typed::Typed, wait},
     secret::{ask, code_command, find, find_or_ask, origin, printed_by},
 };
 
@@ -46,12 +49,13 @@ pub(super) async fn choose(asked: Option<Flow>) -> Result<Flow, Failed> {
 /// Creates a source that logs in by `flow` and shares its token through `store`.
 pub(super) async fn source(
     flow: Flow,
-    account: Account,
+    account: &Account,
+    typed: &Typed,
     store: FileStore,
     paste: bool,
     is_silent: bool,
 ) -> Result<TokenSource, Failed> {
-    let Account { base, api_key, client_id, .. } = &account;
+    let Account { base, api_key, client_id, .. } = account;
     let transport = Transport::new().to(base).map_err(Failed::error)?;
     let limits = zones().build().map_err(Failed::error)?;
     let gate = LimiterGate::new(limits, base, LimitAccount::default());
@@ -60,14 +64,17 @@ pub(super) async fn source(
             let secret = find_or_ask("TOTP_SECRET", "TOTP secret").await?;
             let secret = TotpSecret::new(secret)
                 .map_err(|error| Failed::usage(format_args!("STEADFAST_TOTP_SECRET: {error}")))?;
-            let credentials = credentials(client_id).await?;
+            let credentials = typed.credentials(account).await?;
             let login = IndividualLogin::totp(transport, base, api_key.clone(), credentials, secret);
             TokenSource::builder(api_key.clone(), login.map_err(Failed::usage)?.gate(gate))
         }
         Flow::Otp => {
-            let credentials = credentials(client_id).await?;
-            let (asked, kept) = (AtomicBool::new(false), store.clone());
-            let codes = move || one_time_code(asked.swap(true, Ordering::Relaxed).then(|| kept.clone()));
+            let credentials = typed.credentials(account).await?;
+            let (asked, kept, typed) = (AtomicBool::new(false), store.clone(), typed.clone());
+            let codes = move || {
+                let again = asked.swap(true, Ordering::Relaxed);
+                one_time_code(again.then(|| (kept.clone(), typed.clone())))
+            };
             let login = IndividualLogin::otp(transport, base, api_key.clone(), credentials, codes);
             TokenSource::builder(api_key.clone(), login.map_err(Failed::usage)?.gate(gate))
         }
@@ -100,22 +107,14 @@ pub(super) async fn source(
     Ok(if client_id.is_some() { builder.store(store) } else { builder.unnamed_store(store) }.build())
 }
 
-async fn credentials(client_id: &Option<secrecy::SecretString>) -> Result<Credentials, Failed> {
-    let client_id = match client_id {
-        Some(client_id) => client_id.clone(),
-        None => find_or_ask("CLIENT_ID", "client id").await?,
-    };
-    Ok(Credentials::new(client_id, find_or_ask("PASSWORD", "password").await?))
-}
-
-/// Gets a code from a message, by a command or by asking. `again` is the store if the user is asked for another
-/// code.
-async fn one_time_code(again: Option<FileStore>) -> Result<OneTimeCode, BoxError> {
+/// Gets a code from a message, by a command or by asking. `again` has the store, and what was typed, if the user is asked for
+/// another code. It fails if that has corrected the rest: the code is for another login then.
+async fn one_time_code(again: Option<(FileStore, Typed)>) -> Result<OneTimeCode, BoxError> {
     let failed = |failed: Failed| -> BoxError { failed.to_string().into() };
     if let Some((command, by)) = code_command().map_err(failed)? {
         return Ok(OneTimeCode::new(printed_by(&command, &by).await.map_err(failed)?));
     }
-    if let Some(store) = again {
+    if let Some((store, credentials)) = again {
         let refused = store.summary().await?.is_some_and(|summary| summary.failures > 0);
         print_note(if refused {
             "steadfast: the login was refused (401): the code, the password, the client id or the API key is wrong, or \
@@ -123,6 +122,9 @@ async fn one_time_code(again: Option<FileStore>) -> Result<OneTimeCode, BoxError
         } else {
             "steadfast: the service did not look at that code; a fresh one is needed"
         });
+        if refused && std::io::stdin().is_terminal() && credentials.correct().await? {
+            return Err("other credentials were typed".into());
+        }
     }
     typed(
         "one-time code",
@@ -141,7 +143,6 @@ async fn pasted_address(again: bool) -> Result<OneTimeCode, BoxError> {
 }
 
 async fn typed(prompt: &str, no_terminal: &'static str) -> Result<OneTimeCode, BoxError> {
-    use std::io::IsTerminal;
     if !std::io::stdin().is_terminal() {
         return Err(no_terminal.into());
     }

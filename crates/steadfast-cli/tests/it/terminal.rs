@@ -249,3 +249,43 @@ async fn t21_a_mistyped_client_id_bars_nobody_and_counts() {
     let (code, seen) = log_in(fact("client_id"), fact("password")).await;
     assert_eq!((code, user.logins().await), (0, (2, 3)), "{seen}");
 }
+
+/// Regression: after a refusal only the code was asked for again, and a mistyped client id spent both tries.
+#[tokio::test]
+async fn a_mistyped_client_id_is_corrected_in_the_same_login() {
+    let user = User::new().await;
+    let fact = |name| user.sandbox.fact(name);
+    let code = async || {
+        let admin = fact("admin_url").strip_prefix("http://").unwrap();
+        let asked = format!(r#"{{"client_id":"{}"}}"#, fact("client_id"));
+        let sent = crate::login::post(admin, "/otp", "application/json", &asked).await;
+        let sent: serde_json::Value = serde_json::from_str(sent.rsplit("\r\n\r\n").next().unwrap()).unwrap();
+        sent["code"].as_str().unwrap().to_owned()
+    };
+    let shell = format!("{} login --flow otp; echo ended with $?", env!("CARGO_BIN_EXE_steadfast"));
+    let mut command = Command::new("script");
+    command.args(["-qec", &shell, "/dev/null"]).env_clear().env("PATH", std::env::var_os("PATH").unwrap());
+    command.env("XDG_STATE_HOME", user.file("state")).env("STEADFAST_BASE_URL", fact("base_url"));
+    command.env("STEADFAST_API_KEY", fact("api_key"));
+    let mut process =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let (mut keys, mut screen) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
+    let mut answer = async |prompt: &str, typed: &str| {
+        let seen = read_until(&mut screen, prompt).await;
+        // The echo is turned off right after the prompt.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        keys.write_all(format!("{typed}\n").as_bytes()).await.unwrap();
+        seen
+    };
+    answer("client id: ", "SB0009").await;
+    answer("password: ", fact("password")).await;
+    answer("one-time code: ", &code().await).await;
+    let told = answer("client id (Enter keeps SB0009): ", fact("client_id")).await;
+    assert!(told.contains("the code, the password, the client id or the API key is wrong"), "{told}");
+    answer("password (Enter keeps it): ", "").await;
+    answer("one-time code: ", &code().await).await;
+    let seen = read_until(&mut screen, "ended with ").await;
+    assert!(seen.contains("logged in until "), "{seen}");
+    assert_eq!(user.logins().await, (1, 1), "{seen}");
+    assert!(!seen.contains(fact("password")), "{seen}");
+}
