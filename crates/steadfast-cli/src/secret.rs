@@ -212,7 +212,10 @@ pub(crate) async fn printed_by(command: &str, name: &str) -> Result<SecretString
             shell.env_remove(variable);
         }
     }
-    let output = shell.output().await.map_err(|error| Failed::error(format_args!("{name}: {error}")))?;
+    // Not `output`, which takes standard error as well: what a command says of its failure is for the user.
+    let unusable = |error: std::io::Error| Failed::error(format_args!("{name}: {error}"));
+    let child = shell.stdout(Stdio::piped()).spawn().map_err(unusable)?;
+    let output = child.wait_with_output().await.map_err(unusable)?;
     if !output.status.success() {
         return Err(Failed::error(format_args!("{name} ended with {}", output.status)));
     }

@@ -72,6 +72,32 @@ async fn a_file_of_a_secret_that_is_not_there_is_named_by_its_variable_alone() {
     }
 }
 
+/// Regression: what a command said of its failure was thrown away.
+#[tokio::test]
+async fn a_command_that_fails_is_told_with_its_status_and_what_it_says() {
+    for (variable, verb) in [
+        ("STEADFAST_API_KEY_COMMAND", &["auth", "status"][..]),
+        ("STEADFAST_PASSWORD_COMMAND", &["login", "--flow", "otp"]),
+        ("STEADFAST_OTP_COMMAND", &["login", "--flow", "otp"]),
+    ] {
+        let user = User::new().await;
+        let mut command = user.command(verb);
+        for name in
+            ["STEADFAST_API_KEY", "STEADFAST_PASSWORD"].iter().filter(|name| variable.starts_with(**name))
+        {
+            command.env_remove(name);
+        }
+        command.env(variable, "echo canary; echo the vault is locked >&2; exit 3");
+        let output = command.output().await.unwrap();
+        assert_eq!(code(&output), if variable.contains("OTP") { 3 } else { 1 }, "{}", stderr(&output));
+        for told in ["the vault is locked\n", &format!("{variable} ended with exit status: 3")] {
+            assert!(stderr(&output).contains(told), "{variable}: {}", stderr(&output));
+        }
+        assert!(!stderr(&output).contains("canary") && stdout(&output).is_empty(), "{}", stderr(&output));
+        assert_eq!(user.logins().await, (0, 0));
+    }
+}
+
 #[tokio::test]
 async fn c05_secrets_come_from_files_and_commands_for_replay_as_for_login() {
     let (user, file) = (User::new().await, orders(1));
