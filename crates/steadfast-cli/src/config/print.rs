@@ -8,7 +8,7 @@ use super::{
     line::option,
     zones,
 };
-use crate::{exit::Failed, secret, stdout::print_line};
+use crate::{exit::Failed, replay::refuse_empty_address, secret, stdout::print_line};
 
 /// Prints the values of a verb as a config file, with their origins as comments. `given` is what the command line itself
 /// and the environment have, `taken` what holds with the file.
@@ -48,7 +48,8 @@ pub(super) fn show(path: &[&str], given: &ArgMatches, taken: &ArgMatches) -> Res
     for key in key::of_table("") {
         // A replay's own command line decides whether it is real.
         if key.name == "base-url" && path == ["replay"] && given.get_raw("base_url").is_none() {
-            show_of_replay()?;
+            let is_rehearsal = given.try_get_one::<bool>("sandbox").ok().flatten() == Some(&true);
+            show_of_replay(is_rehearsal)?;
         } else {
             show(&key);
         }
@@ -92,7 +93,11 @@ fn show_zone(table: &str) {
     }
 }
 
-fn show_of_replay() -> Result<(), Failed> {
+/// Shows the address of a `replay` whose command line names none. An empty one is an error, as it is for the run.
+fn show_of_replay(is_rehearsal: bool) -> Result<(), Failed> {
+    if !is_rehearsal {
+        refuse_empty_address()?;
+    }
     if let Some(value) = secret::variable_of("STEADFAST_BASE_URL")? {
         print_line(format_args!("base-url = {value:?} # STEADFAST_BASE_URL"));
     } else if let Some((file, entry)) = file().and_then(|file| Some((file, file.entry("", "base-url")?))) {

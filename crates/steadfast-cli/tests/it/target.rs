@@ -87,9 +87,17 @@ async fn c01_an_empty_address_in_the_environment_is_an_error() {
         assert!(stderr.contains("STEADFAST_BASE_URL"), "{args:?}: {stderr}");
         assert!(!stderr.contains("REHEARSAL"), "{stderr}");
     }
-    let args = ["replay", file.path(), "--sandbox"];
-    let output = gateway.command(&args).env("STEADFAST_BASE_URL", "").output().await.unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output).1);
+    // Regression: it was shown as not set, which is a rehearsal.
+    let shown =
+        gateway.command(&["replay", file.path(), "--print-config"]).env("STEADFAST_BASE_URL", "").output();
+    let shown = shown.await.unwrap();
+    assert_eq!(shown.status.code(), Some(2), "{:?}", said(&shown));
+    assert!(said(&shown).1.contains("STEADFAST_BASE_URL is empty"), "{:?}", said(&shown));
+    for more in [&[][..], &["--print-config"]] {
+        let args = [&["replay", file.path(), "--sandbox"], more].concat();
+        let output = gateway.command(&args).env("STEADFAST_BASE_URL", "").output().await.unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output).1);
+    }
 }
 
 /// Regression: a script that had lost its environment rehearsed, and told its rows as placed with exit code 0.
