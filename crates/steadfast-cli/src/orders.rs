@@ -39,10 +39,10 @@ enum Verb {
     Unresolved(Unresolved),
     /// List the events that a run has written down beside a journal; --clear says that they have been looked at.
     Events(Events),
-    /// Look for them in the service's order list; nothing is ever sent again.
+    /// Look for the orders in doubt of a journal in the service's order list; nothing is ever sent again.
     #[command(after_help = format!("{}\n\n{}", verify::INTERRUPTED, account::SECRETS))]
     Verify(verify::Verify),
-    /// Say what became of one of them, after a look at the service's order list; nothing is asked of the service.
+    /// Say what became of an order in doubt, after a look at the service's order list; nothing is asked of the service.
     Rule(rule::Rule),
 }
 
@@ -60,8 +60,9 @@ struct Unresolved {
 struct Events {
     #[command(flatten)]
     journal: Unresolved,
-    /// They have been looked at: no verb lists them any more, and a later run that meets the same ones again on this day
-    /// names them in passing and ends as without them. They are kept in the journal's file name with .events.seen behind it.
+    /// The events have been looked at: no verb lists them any more, and a later run that meets the same ones again on this day
+    /// names them in passing and ends as without them. The events are kept in the journal's file name with .events.seen behind
+    /// it.
     #[arg(long)]
     clear: bool,
 }
