@@ -78,8 +78,14 @@ impl Line {
                 let unread = SockRef::from(tcp(stream)).peek(&mut [MaybeUninit::uninit()]);
                 !unread.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
             },
-            // If it fails, the close is a reset, as that of a line with a request on its way.
-            ends_in_order: |stream| drop(SockRef::from(tcp(stream)).set_linger(None)),
+            // Only within the machine, where nothing written can still be on its way. A kernel that closes in order goes on
+            // sending for minutes what a network has lost, although this end is said to have sent its last. If it fails, the
+            // close is a reset.
+            ends_in_order: |stream| {
+                if tcp(stream).peer_addr().is_ok_and(|peer| peer.ip().is_loopback()) {
+                    drop(SockRef::from(tcp(stream)).set_linger(None));
+                }
+            },
         };
         Self::watched(stream, lingers && is_direct, kernel)
     }
