@@ -91,8 +91,7 @@ async fn a_stranger_is_told_of_a_sandbox_and_of_no_account() {
         let told = whose.clone();
         let world = World::that(Sandbox::builder(), |proxy| proxy.orders_of(told)).await;
         let ask = async |token: &str, lines: &[&str]| {
-            let request =
-                String::from_utf8(world.request("GET /openapi.json HTTP/1.1", lines, "")).unwrap();
+            let request = String::from_utf8(world.request("GET /openapi.json HTTP/1.1", lines, "")).unwrap();
             let answer = world.ask(request.replace(TOKEN, token).as_bytes()).await;
             (answer.status, answer.header("x-steadfast-orders-of").map(str::to_owned))
         };
