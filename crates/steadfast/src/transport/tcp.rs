@@ -16,8 +16,8 @@ use tower_service::Service;
 
 use super::resolver::Resolver;
 
-/// Makes the connections below TLS, to the service or to a tunnelling proxy. They end abortively, but for one
-/// whose last request was answered.
+/// Makes the connections below TLS, to the service or to a tunnelling proxy. They end abortively, but for one within the
+/// machine whose last request was answered.
 #[derive(Clone, Debug)]
 pub(super) struct Tcp(Way);
 
