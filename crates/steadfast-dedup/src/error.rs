@@ -93,7 +93,7 @@ pub enum OrderWithheld {
     ///
     /// So it is unknown which of its names and orders are today's. Move it aside, or correct the clock that wrote it.
     JournalAhead(Option<PathBuf>),
-    /// The machine's clock and the service's disagree about the trading day, and
+    /// The machine's clock and the service's differ by more than ten minutes, on whatever day, and
     /// [`refuse_disputed_day`](crate::Settings::refuse_disputed_day) is set. One of the two is wrong.
     DayDisputed,
     /// The journal took too long to record its send. It may be sent later.
@@ -171,7 +171,7 @@ impl fmt::Display for OrderWithheld {
             }
             Self::JournalAhead(None) => "journal is of a day that the service has not reached",
             Self::DayDisputed => {
-                "trading day by the machine's clock is not the service's, and one of the two is wrong"
+                "time by the machine's clock is not the service's, and one of the two is wrong: the trading day is not known"
             }
             Self::JournalSlow => "order was not written down in time",
             Self::DayTurned => "trading day ended before the order left",

@@ -64,7 +64,7 @@ async fn a_sidecar_is_not_ready_while_the_service_says_another_day_and_trades_on
         let refused = proxy.order("Idempotency-Key: a\r\n").await;
         assert!(refused.starts_with("HTTP/1.1 503"), "{refused}");
         let told = ready(&proxy).await;
-        let why = "no order leaves: trading day by the machine's clock is not the service's";
+        let why = "no order leaves: time by the machine's clock is not the service's";
         assert!(told.starts_with("HTTP/1.1 503") && told.contains(why), "{told}");
     }
     assert_eq!(gateway.orders().len(), 0);

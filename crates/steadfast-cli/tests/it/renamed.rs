@@ -154,7 +154,7 @@ async fn o07_nothing_is_sent_while_the_service_says_another_day() {
     };
     let (code, (rows, told)) = run().await;
     assert_eq!((code, gateway.orders().len()), (Some(1), 0), "{rows}{told}");
-    let why = "trading day by the machine's clock is not the service's";
+    let why = "time by the machine's clock is not the service's";
     assert_eq!(rows.lines().filter(|row| row.contains(why)).count(), 2, "{rows}{told}");
     // Regression: it said that the machine's clock was set, or is wrong.
     let (_, differ) = told.split_once("clocks differ: the machine's is ").unwrap_or_else(|| panic!("{told}"));
