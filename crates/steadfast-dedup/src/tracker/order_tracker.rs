@@ -131,8 +131,9 @@ impl OrderTracker {
     /// cannot be late any more: two seconds after the lateness bound.
     /// If that read brings no list, [`RefusalUnconfirmed`](crate::OrderEvent::RefusalUnconfirmed) names the refusals
     /// without confirmation. After a rejection it waits until the lateness bound has passed, and is repeated for
-    /// 5 s if it brings no list. Orders of an earlier process stay in doubt if no request has shown the path to the list
-    /// since.
+    /// 5 s if it brings no list. For an order that was found beside equal ones it waits until its own could not be late any
+    /// more, too: at most 47 s after the order was lost. Orders of an earlier process stay in doubt if no request has shown
+    /// the path to the list since.
     ///
     /// While an acknowledged order is not listed, the list is read again, every 5 s or more often, until it shows or
     /// [contradicts](crate::OrderEvent::AckNotListed) the order: within the lateness bound plus 3 s. Reads that fail
