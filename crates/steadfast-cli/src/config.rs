@@ -46,6 +46,16 @@ pub(crate) fn base_url() -> Option<&'static str> {
     file()?.entry("", "base-url").map(|entry| entry.text())
 }
 
+/// Refuses an empty address in the environment, which was meant to name a service: a rehearsal would be taken for trading.
+pub(crate) fn refuse_empty_address() -> Result<(), Failed> {
+    if std::env::var_os("STEADFAST_BASE_URL").is_some_and(|value| value.is_empty()) {
+        return Err(Failed::usage(
+            "STEADFAST_BASE_URL is empty: nothing was sent; name the service, or give --sandbox to rehearse",
+        ));
+    }
+    Ok(())
+}
+
 /// A command line that was read.
 pub(crate) enum Parsed {
     Run(Box<crate::Args>),

@@ -1,4 +1,4 @@
-//! What answers at an address: the service, or a sidecar of steadfast on this machine.
+//! The peer at an address: the service, or a sidecar of steadfast on this machine.
 
 use std::{path::Path, time::Duration};
 
@@ -20,10 +20,10 @@ use crate::{
 /// How long a sidecar on this machine may take to answer.
 const AT_ONCE: Duration = Duration::from_secs(2);
 
-/// What answers at an address.
+/// The program that answers at an address, as far as that can be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
-    /// No sidecar, as far as that can be told.
+    /// No sidecar.
     Service,
     /// Nothing answers. A sidecar that is busy or stopped looks like this.
     Silent,
@@ -87,15 +87,11 @@ impl Peer {
     /// As [`account`](Self::account), for the orders of a journal: one that knows the sidecar by its address goes on so.
     pub(crate) fn account_in(&self, base: &BaseUrl, journal: &Path) -> Result<limit::Account, Failed> {
         let (account, address) = (self.account(base), limit::Account::new(base.to_string()));
-        if self.is_rehearsal() || account.as_str() == address.as_str() {
+        if self.is_rehearsal() || account == address {
             return Ok(account);
         }
-        let entries = read(journal)?;
-        let is_of_address = |first: &limit::Account| first.as_str() == address.as_str();
-        Ok(match entries.first().is_some_and(|first| is_of_address(&first.account)) {
-            true => address,
-            false => account,
-        })
+        let is_of_address = read(journal)?.first().is_some_and(|first| first.account == address);
+        Ok(if is_of_address { address } else { account })
     }
 }
 

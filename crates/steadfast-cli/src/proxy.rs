@@ -197,7 +197,7 @@ pub(crate) async fn serve(args: Served, task: Task) -> Result<(), Failed> {
     let sandbox_admin = upstream.serve_sandbox_admin().await?;
     let proxy = Proxy::new(upstream.client.clone(), upstream.base.clone(), &Paths::public(), admission)
         .account(upstream.account.as_str())
-        .orders_of(upstream.orders_of.clone());
+        .orders_of(upstream.orders_of());
     let proxy = if args.sandbox { proxy.pass_test_intent() } else { proxy };
     let supervisor = Arc::new(Supervisor::of_environment());
     let reload = config::file().map(|file| {

@@ -36,7 +36,6 @@ pub(crate) use self::{
     args::Args,
     name::line_of,
     result::{is_for_a_person, told},
-    target::refuse_empty_address,
 };
 use self::{
     closing::{TOKEN_IS_GOOD, last_line, sum_up, tell_events_before, where_kept},

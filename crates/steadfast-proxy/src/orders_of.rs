@@ -3,7 +3,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 /// The longest name.
 const LONGEST: usize = 128;
 
-/// Whose orders a sidecar places.
+/// The account or the sandbox whose orders a sidecar places.
 ///
 /// It says so in a header of the answer to `GET /openapi.json`: a program before it can tell a rehearsal from trading, and knows
 /// the account again behind another address. Those without a local token are told of a sandbox, and of nothing else.

@@ -48,7 +48,7 @@ pub struct Proxy {
     /// The document of `GET /openapi.json`.
     described: Bytes,
     passes_intent: bool,
-    /// Whose orders it places, as it tells.
+    /// The account or the sandbox whose orders it places, as it tells.
     orders_of: Option<OrdersOf>,
     pub(crate) limits: Limits,
     pub(crate) reload: Option<Reload>,

@@ -6,9 +6,9 @@ use super::{
     command, file,
     key::{self, Key, Kind, SECRETS},
     line::option,
-    zones,
+    refuse_empty_address, zones,
 };
-use crate::{exit::Failed, replay::refuse_empty_address, secret, stdout::print_line};
+use crate::{exit::Failed, secret, stdout::print_line};
 
 /// Prints the values of a verb as a config file, with their origins as comments. `given` is what the command line itself
 /// and the environment have, `taken` what holds with the file.

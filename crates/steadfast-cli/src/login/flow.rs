@@ -18,7 +18,10 @@ use crate::{
     account::Account,
     exit::{Failed, print_note},
     limits::zones,
-    login::{typed::Typed, wait},
+    login::{
+        typed::Typed,
+        wait::{self, REFUSED},
+    },
     secret::{ask, code_command, find, find_or_ask, origin, printed_by},
 };
 
@@ -116,12 +119,13 @@ async fn one_time_code(again: Option<(FileStore, Typed)>) -> Result<OneTimeCode,
     }
     if let Some((store, credentials)) = again {
         let refused = store.summary().await?.is_some_and(|summary| summary.failures > 0);
-        print_note(if refused {
-            "steadfast: the login was refused (401): the code, the password, the client id or the API key is wrong, or \
-             this machine's address is not registered; one more refusal stops these logins, and Ctrl-C is safe"
+        if refused {
+            print_note(format_args!(
+                "steadfast: {REFUSED}; one more refusal stops these logins, and Ctrl-C is safe"
+            ));
         } else {
-            "steadfast: the service did not look at that code; a fresh one is needed"
-        });
+            print_note("steadfast: the service did not look at that code; a fresh one is needed");
+        }
         if refused && std::io::stdin().is_terminal() && credentials.correct().await? {
             return Err("other credentials were typed".into());
         }

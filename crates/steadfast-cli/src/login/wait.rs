@@ -6,6 +6,10 @@ use steadfast::auth::LoginWait;
 
 use crate::{clock::wall, exit::print_note};
 
+/// The note about a refused login, before its next try.
+pub(super) const REFUSED: &str = "the login was refused (401): the code, the password, the client id or the API key is wrong, or \
+                                  this machine's address is not registered";
+
 /// A shorter wait needs no note.
 const SHORT: Duration = Duration::from_secs(1);
 
@@ -22,8 +26,7 @@ fn text(wait: LoginWait, now: SystemTime) -> Option<String> {
     Some(match wait.after {
         None => format!("the login waits for the next one-time code, until {until}"),
         Some("refused") => format!(
-            "the login was refused (401): the code, the password, the client id or the API key is wrong, or this machine's \
-             address is not registered; it is tried once more with the next code, at {until}; one more refusal stops these logins, and \
+            "{REFUSED}; it is tried once more with the next code, at {until}; one more refusal stops these logins, and \
              Ctrl-C is safe"
         ),
         Some("rate_limited") => {

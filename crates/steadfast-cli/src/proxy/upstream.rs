@@ -38,7 +38,6 @@ pub(super) struct Upstream {
     pub(super) base: BaseUrl,
     /// The account's name on the dashboard: no secret, and the same in the names of its files.
     pub(super) account: String,
-    pub(super) orders_of: OrdersOf,
     pub(super) token: SecretString,
     pub(super) token_file: Option<PathBuf>,
     pub(super) journal: Option<PathBuf>,
@@ -94,10 +93,9 @@ impl Upstream {
             None => random_token()?,
         };
         let (base, client) = client::rehearse(&arena, journal.clone(), resends, &Sends::default())?;
-        let (account, orders_of) = ("sandbox".to_owned(), OrdersOf::Sandbox(base.to_string()));
+        let account = "sandbox".to_owned();
         Ok(Self {
             client,
-            orders_of,
             base,
             account,
             token,
@@ -143,7 +141,6 @@ impl Upstream {
         let (account, token_file, journal) = (account.identity().label(), Some(token_file), Some(journal));
         Ok(Self {
             client,
-            orders_of: OrdersOf::Account(account.clone()),
             base,
             account,
             token,
@@ -181,7 +178,6 @@ impl Upstream {
         Ok(Self {
             client,
             base,
-            orders_of: OrdersOf::Account(name.clone()),
             account: name,
             token,
             token_file: Some(token_file),
@@ -190,6 +186,14 @@ impl Upstream {
             arena: None,
             _lock: Some(lock),
         })
+    }
+
+    /// Returns the account or the sandbox whose orders are placed.
+    pub(super) fn orders_of(&self) -> OrdersOf {
+        match self.arena {
+            Some(_) => OrdersOf::Sandbox(self.base.to_string()),
+            None => OrdersOf::Account(self.account.clone()),
+        }
     }
 
     /// Serves the admin API of the sandbox, if there is one.

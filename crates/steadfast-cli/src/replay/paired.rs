@@ -11,7 +11,7 @@ use std::{
 use steadfast::{
     dedup::{
         TradingDay,
-        journal::{Entry, FileJournal, JournalError},
+        journal::{FileJournal, JournalError},
     },
     limit::Account,
 };
@@ -125,9 +125,7 @@ pub(super) fn refuse_other_journal(
             Err(JournalError::NotAJournal { .. }) => continue,
             Err(error) => return Err(Failed::usage(with_advice(&error))),
         };
-        let is_of_account =
-            |entry: &&Entry| accounts.iter().any(|account| account.as_str() == entry.account.as_str());
-        let of_account = entries.iter().filter(is_of_account);
+        let of_account = entries.iter().filter(|entry| accounts.contains(&entry.account));
         if known::tells_of(of_account, &rows, today) {
             of_rows.push((other, entries));
         }

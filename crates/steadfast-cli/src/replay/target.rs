@@ -38,7 +38,7 @@ impl Target {
         if let Some(base) = base_url {
             return Self::at(base.clone(), Named::Here).await;
         }
-        refuse_empty_address()?;
+        config::refuse_empty_address()?;
         match variable_of("STEADFAST_BASE_URL")?.or_else(|| config::base_url().map(str::to_owned)) {
             None if yes => Err(Failed::usage(
                 "nothing was sent: --yes asks for real orders, and neither --base-url nor STEADFAST_BASE_URL nor the config file \
@@ -97,16 +97,6 @@ impl Target {
             }
         }
     }
-}
-
-/// Refuses an empty value, which was meant to name a service: a rehearsal would be taken for trading.
-pub(crate) fn refuse_empty_address() -> Result<(), Failed> {
-    if std::env::var_os("STEADFAST_BASE_URL").is_some_and(|value| value.is_empty()) {
-        return Err(Failed::usage(
-            "STEADFAST_BASE_URL is empty: nothing was sent; name the service, or give --sandbox to rehearse",
-        ));
-    }
-    Ok(())
 }
 
 /// Returns whether the user must be asked before real orders are placed.

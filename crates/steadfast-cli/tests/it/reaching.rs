@@ -27,7 +27,7 @@ async fn first_word(base: &str) -> (String, Duration) {
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     loop {
         let line = timeout(Duration::from_secs(20), lines.next_line()).await.unwrap().unwrap().unwrap();
-        // What does not answer on this machine is taken for a sidecar, which is told first.
+        // A silent address of this machine is taken for a sidecar, which is told first.
         let is_asked = line.contains(" may be a sidecar of steadfast, ");
         if !is_asked && !line.starts_with("placing ") && !line.starts_with("new journal ") {
             return (line, began.elapsed());

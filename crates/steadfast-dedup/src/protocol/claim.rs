@@ -140,7 +140,7 @@ impl OrderProtocol {
         if intent.never() == Some(Never::Success) {
             return Alternative::Contradiction;
         }
-        let settles = intent.doubt().map(|doubt| doubt.base.saturating_add(self.settings.lateness));
+        let settles = intent.doubt().map(|doubt| doubt.settles(self.settings.lateness));
         let young = self.is_young(intent, settles.unwrap_or_default().max(self.time.now()));
         if young && self.resend_allowed(intent).is_ok() { Alternative::Resend } else { Alternative::Report }
     }

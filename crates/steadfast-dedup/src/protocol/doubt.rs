@@ -47,6 +47,11 @@ impl Doubt {
         Self { since, from, base, until, prolonged: false, here, elsewhere, fault: None }
     }
 
+    /// Returns until when the order could be listed, by the lateness bound.
+    pub(crate) fn settles(&self, lateness: Duration) -> Duration {
+        self.base.saturating_add(lateness)
+    }
+
     /// Extends the search by this time; false if that was done before.
     pub(crate) fn prolong(&mut self, by: Duration) -> bool {
         if self.prolonged {

@@ -85,7 +85,7 @@ impl OrderProtocol {
     pub(crate) fn look_for_own(&mut self, number: IntentNo) {
         let Some(intent) = self.intents.get(&number) else { return };
         let Some(doubt) = intent.doubt() else { return };
-        let settles = doubt.base.saturating_add(self.settings.lateness);
+        let settles = doubt.settles(self.settings.lateness);
         let has_equals = self.keys.get(intent.key()).is_some_and(|key| key.has_others(number));
         // In a shared account it may be a stranger's, and no event reports it.
         let is_told = self.settings.account_mode == AccountMode::Exclusive;

@@ -85,14 +85,22 @@ impl OrderProtocol {
         self.doubt_rejected(rejection.intent(), Unresolved::new(reason, Vec::new()), out);
     }
 
-    /// Does the same, and reports an order whose caller was told of a rejection and that is in doubt now: several repeats,
-    /// or lists, may lead to that.
+    /// Does the same, and reports the order, so that the journal holds its doubt: once, although several repeats or lists may
+    /// lead to it.
     fn doubt_rejected(&mut self, number: IntentNo, unresolved: Unresolved, out: &mut Vec<Effect>) {
         let was_rejected = self.intents.get(&number).is_some_and(Intent::was_told_not_placed);
         self.take_name_back(number, unresolved, out);
-        if was_rejected {
-            self.report_doubted(number, out);
+        if !was_rejected {
+            return;
         }
+        let Some(intent) = self.intents.get(&number) else { return };
+        // Otherwise another order has the name by now.
+        let Some(Finding::Unresolved(unresolved)) = intent.finding() else { return };
+        let name = intent.name().cloned();
+        out.extend([
+            Effect::Report(OrderEvent::RefusalUnconfirmed { intent: number, name: name.clone() }),
+            Effect::Report(OrderEvent::Unresolved { intent: number, name, unresolved: unresolved.clone() }),
+        ]);
     }
 
     /// Returns when orders of a key left that were rejected, where a list must still confirm that: listed
@@ -160,17 +168,6 @@ impl OrderProtocol {
             fresh.late && intent.could_own(fresh.first_seen) && matcher::loose(&fresh.record, intent.order())
         });
         given.next().or_else(|| Some(&late.next()?.order_id))
-    }
-
-    /// Reports a rejected order that is in doubt now. The journal holds that, too.
-    fn report_doubted(&self, number: IntentNo, out: &mut Vec<Effect>) {
-        let Some(intent) = self.intents.get(&number) else { return };
-        let Some(Finding::Unresolved(unresolved)) = intent.finding() else { return };
-        let name = intent.name().cloned();
-        out.extend([
-            Effect::Report(OrderEvent::RefusalUnconfirmed { intent: number, name: name.clone() }),
-            Effect::Report(OrderEvent::Unresolved { intent: number, name, unresolved: unresolved.clone() }),
-        ]);
     }
 
     /// Ends the waits for which no list came in time: the rejected orders may exist, and their names stand for them.

@@ -48,7 +48,7 @@ struct Shared<S> {
     is_final: bool,
 }
 
-/// What the line asks of the kernel.
+/// The kernel's part in a line.
 #[derive(Clone, Copy, Debug)]
 struct Kernel<S> {
     /// Returns true if the kernel holds bytes or the end of the stream.
@@ -147,7 +147,7 @@ impl<S> Drop for Line<S> {
     /// hyper has no use for the line any more. Cut, it is closed already.
     fn drop(&mut self) {
         // A reset throws away what the kernel has still to send, and tells the other end that its answer was not read. With the
-        // answer read there is nothing to throw away, and a sidecar takes a reset for an answer that nobody has heard.
+        // answer read there is nothing to throw away, and a sidecar takes a reset for an answer that was not heard.
         let kernel = &self.shared.kernel;
         if let State::Open { stream, is_answered: true, .. } = &*self.shared.state.lock()
             && !(kernel.has_unread)(stream)

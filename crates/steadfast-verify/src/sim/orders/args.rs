@@ -5,10 +5,9 @@ use steadfast::dedup::{AccountMode, Settings};
 
 use crate::sim::{
     axes::Axes,
-    chooser::Fixed,
     console::complain,
     orders::{
-        campaign::{Campaign, MOST_FAILURES},
+        campaign::{Campaign, FEW, MOST_FAILURES},
         canary::Canary,
         ours::Medium,
         outcome::Outcome,
@@ -16,15 +15,6 @@ use crate::sim::{
         world::Expected,
     },
 };
-
-/// The choices of `--few`: three orders, each of another caller and equal to the one before.
-pub(crate) const FEW: [Fixed; 5] = [
-    ("orders.many", None, 3),
-    ("orders", None, 2),
-    ("callers.many", None, 1),
-    ("callers", None, 2),
-    ("order.twin", None, 1),
-];
 
 /// The command line of `sim orders`.
 #[derive(Clone, Debug, clap::Args)]

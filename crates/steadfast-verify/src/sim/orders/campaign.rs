@@ -17,7 +17,6 @@ use crate::probes::{accountings, densest_window};
 use crate::sim::{
     chooser::{Chooser, Fixed},
     orders::{
-        args::FEW,
         canary::Canary,
         counts::Counts,
         invariants,
@@ -33,6 +32,15 @@ use crate::sim::{
         world::{Expected, World},
     },
 };
+
+/// The choices of `--few`: three orders, each of another caller and equal to the one before.
+pub(crate) const FEW: [Fixed; 5] = [
+    ("orders.many", None, 3),
+    ("orders", None, 2),
+    ("callers.many", None, 1),
+    ("callers", None, 2),
+    ("order.twin", None, 1),
+];
 
 /// The world, the seeds and the limits of a campaign.
 #[derive(Clone, Debug)]
@@ -152,7 +160,7 @@ impl Campaign {
             let mut campaign = self.clone();
             campaign.world.canary = Some(canary);
             campaign.world.crashes = false;
-            // Among few and equal orders nobody can tell whose one is.
+            // Whose one of a few equal orders is cannot be told.
             campaign.fixed.retain(|choice| !FEW.contains(choice));
             let expected = match self.world.expected {
                 // A client that promises to report excess orders does not promise that there are none.
