@@ -1,6 +1,5 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -9,7 +8,7 @@ use serde_json::Value;
 
 use crate::cargo::{cargo, fix_draws};
 use crate::process;
-use crate::workspace::Workspace;
+use crate::workspace::{Member, Workspace};
 
 /// How the searches are built: the simulator, and the crates whose tests compute for long. Always all of them together, and
 /// with the benches: fewer would have other features of their dependencies, and build those once more.
@@ -57,6 +56,8 @@ pub(crate) struct Site {
     target: PathBuf,
     shared: PathBuf,
     how: &'static [&'static str],
+    /// Options of cargo that tell its members from those of the workspace.
+    apart: Vec<String>,
 }
 
 impl Site {
@@ -70,12 +71,24 @@ impl Site {
 
     pub(crate) fn plain(workspace: &Workspace) -> Self {
         let Workspace { root, target, .. } = workspace;
-        Self { root: root.clone(), target: target.clone(), shared: target.clone(), how: PLAIN }
+        Self {
+            root: root.clone(),
+            target: target.clone(),
+            shared: target.clone(),
+            how: PLAIN,
+            apart: Vec::new(),
+        }
     }
 
     /// A copy with planted bugs. Its tests are short, and it is built in a quarter of the time of an optimised one.
+    ///
+    /// Cargo would take a member of it for the same one of the workspace, which stands at the same place of its tree, and
+    /// run its tests as ours. A setting that changes nothing makes it another.
     pub(crate) fn with_bugs(root: PathBuf, target: PathBuf, workspace: &Workspace) -> Self {
-        Self { root, target, shared: workspace.target.clone(), how: PLAIN }
+        let other =
+            |member: &Member| format!("--config=profile.dev.package.{}.codegen-units=255", member.name);
+        let apart = workspace.members.iter().map(other).collect();
+        Self { root, target, shared: workspace.target.clone(), how: PLAIN, apart }
     }
 }
 
@@ -109,7 +122,11 @@ impl Programs {
         let mut step = |words: &[&str], flag: &str, targets: &[&str]| {
             let mut command = cargo(&site.root);
             command.env("CARGO_TARGET_DIR", &site.target).env("CARGO_BUILD_BUILD_DIR", &site.shared);
-            command.args(words).args(site.how).args(["--message-format", "json-render-diagnostics"]);
+            command
+                .args(words)
+                .args(site.how)
+                .args(&site.apart)
+                .args(["--message-format", "json-render-diagnostics"]);
             command.args(targets.iter().flat_map(|target| [flag, target]));
             let ending = process::stream(&mut command, None, |line| match serde_json::from_str(line) {
                 Ok(message) => programs.take(&message),
@@ -130,25 +147,7 @@ impl Programs {
             }
             Part::Everything => step(&["test", "--no-run"], "", &[])?,
         }
-        programs.keep(site)?;
         Ok(programs)
-    }
-
-    /// Keeps the programs under names of their own. Both trees are built in one folder, where cargo gives a test of one and the
-    /// same test of the other the same name.
-    fn keep(&mut self, site: &Site) -> Result<()> {
-        for Program { path, .. } in self.0.values_mut() {
-            let inner = path.strip_prefix(&site.target).or_else(|_| path.strip_prefix(&site.shared))?;
-            let kept = site.target.join("programs").join(inner);
-            let folder = kept.parent().context("a kept program has a folder")?;
-            fs::create_dir_all(folder)?;
-            if kept.exists() {
-                fs::remove_file(&kept)?;
-            }
-            fs::hard_link(&*path, &kept).with_context(|| format!("{} cannot be kept", path.display()))?;
-            *path = kept;
-        }
-        Ok(())
     }
 
     /// These programs, and of the others those that are not among these.
@@ -245,30 +244,6 @@ mod tests {
             assert_eq!(programs.tests("one", target).unwrap().get_program(), format!("/t/{target}").as_str());
         }
         assert!(programs.tests("one", "gone").is_err());
-    }
-
-    /// Regression: the outages of our tree ran the program of the tree with bugs, or found none.
-    #[test]
-    fn a_program_is_the_one_that_was_built_whatever_is_built_under_its_name() {
-        let target = std::env::temp_dir().join(format!("xtask-programs-{}", std::process::id()));
-        let built = target.join("debug/deps/it-1");
-        fs::create_dir_all(built.parent().unwrap()).unwrap();
-        let ours = Site { root: "/c".into(), target: target.clone(), shared: target.clone(), how: PLAIN };
-        let theirs = Site { target: target.join("planted"), ..ours.clone() };
-        let build = |site: &Site, text: &str| {
-            let _ = fs::remove_file(&built);
-            fs::write(&built, text).unwrap();
-            let program = Program { path: built.clone(), folder: "/c".into() };
-            let mut programs = Programs([(("one".into(), "it".into()), program)].into());
-            programs.keep(site).unwrap();
-            programs
-        };
-        let kept = [build(&ours, "ours"), build(&theirs, "theirs"), build(&ours, "ours again")];
-        let text = |programs: &Programs| {
-            fs::read_to_string(programs.tests("one", "it").unwrap().get_program()).unwrap()
-        };
-        assert_eq!([text(&kept[1]), text(&kept[2])], ["theirs", "ours again"]);
-        fs::remove_dir_all(target).unwrap();
     }
 
     #[test]
