@@ -55,6 +55,11 @@ pub(crate) fn state(root: &Path) -> Option<String> {
     Some(if changed.is_empty() { committed } else { format!("{committed}-dirty") })
 }
 
+/// The number of commits up to this one; `None` outside a clone.
+pub(crate) fn commits(root: &Path) -> Option<usize> {
+    git(root, &["rev-list", "--count", "HEAD"])?.parse().ok()
+}
+
 /// Tells a simulator the state of the code: its report names it, and a campaign keeps the sums of each state apart.
 pub(crate) fn name_state(command: &mut Command, root: &Path) {
     if let Some(state) = state(root) {

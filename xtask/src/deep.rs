@@ -2,6 +2,7 @@
 //!
 //! They repeat nothing of the plain stages. A stage over its time box is ended and has failed.
 
+mod build;
 mod properties;
 mod stage;
 
@@ -11,9 +12,9 @@ use std::thread;
 use anyhow::{Context as _, Result};
 use serde::Deserialize;
 
+use self::build::Build;
 pub(crate) use self::stage::Deep;
 use self::stage::{Pace, What};
-use crate::console;
 use crate::extent::Extent;
 use crate::figures::Figures;
 use crate::programs::{Part, Programs, Site};
@@ -22,6 +23,7 @@ use crate::runner::echo;
 use crate::side_by_side::side_by_side;
 use crate::summary::{Row, Summary};
 use crate::workspace::Workspace;
+use crate::{cargo, console};
 
 const TABLE: &str = include_str!("../deep.toml");
 
@@ -37,6 +39,17 @@ struct Table {
 pub(crate) fn all() -> Result<Vec<Deep>> {
     let table: Table = toml::from_str(TABLE).context("xtask/deep.toml")?;
     Ok(table.stage)
+}
+
+/// The stages of a run of CI: all of them, or those that need no build but the one in turn. Outside a clone all are.
+pub(crate) fn of(extent: Extent, workspace: &Workspace) -> Result<Vec<Deep>> {
+    let mut stages = all()?;
+    if let (Extent::Sample, Some(commits)) = (extent, cargo::commits(&workspace.root)) {
+        let in_turn = Build::in_turn(commits);
+        stages.retain(|stage| stage.build().is_none_or(|build| build == in_turn));
+        console::say(format_args!("in turn: {in_turn:?}"));
+    }
+    Ok(stages)
 }
 
 /// Runs these stages with programs that `build` builds, and keeps what they measured.
@@ -64,6 +77,7 @@ pub(crate) fn run(
         console::say(format_args!("begun: {}", stage.name));
         let mut said = Vec::new();
         let (row, measured) = stage.run(&site, &mut |line| said.push(line.to_owned()));
+        said.push(format!("ended: {} after {} s", row.name, row.took.as_secs()));
         console::say(said.join("\n"));
         (row, Some((stage.key.clone(), measured)))
     };
@@ -88,19 +102,20 @@ pub(crate) fn run(
 
 /// Builds the part of the tree that these stages need.
 pub(crate) fn build(stages: &[Deep], workspace: &Workspace, say: &mut dyn FnMut(&str)) -> Result<Programs> {
-    let [plain, optimised, counted] =
-        [Site::plain, Site::optimised, Site::counted].map(|site| site(workspace));
-    let need = |is: fn(&What) -> bool| stages.iter().any(|stage| is(stage.what(Extent::Full)));
-    let parts = if need(|what| matches!(what, What::Tests(..) | What::Properties(_))) {
-        // The plain ones are there already, as long as no tree with bugs is built.
-        vec![(&plain, Part::Everything), (&optimised, Part::Tests(TESTS))]
-    } else if need(|what| matches!(what, What::Simulation(_))) {
-        vec![(&optimised, Part::Simulator)]
-    } else {
-        Vec::new()
-    };
-    let counts = need(|what| matches!(what, What::Costs | What::Growth)).then_some((&counted, Part::Counts));
-    parts.into_iter().chain(counts).try_fold(Programs::default(), |programs, (site, part)| {
+    let [plain, optimised] = [Site::plain, Site::optimised].map(|site| site(workspace));
+    let need = |is: fn(&Deep) -> bool| stages.iter().any(is);
+    let runs_tests = |stage: &Deep| matches!(stage.what(Extent::Full), What::Tests(..));
+    let parts = [
+        // The plain tests have been built before.
+        need(runs_tests).then_some((&plain, Part::Everything)),
+        if need(|stage| stage.build() == Some(Build::Tests)) {
+            Some((&optimised, Part::Tests(TESTS)))
+        } else {
+            need(|stage| matches!(stage.what(Extent::Full), What::Simulation(_)))
+                .then_some((&optimised, Part::Simulator))
+        },
+    ];
+    parts.into_iter().flatten().try_fold(Programs::default(), |programs, (site, part)| {
         Ok(Programs::build(site, part, &mut *say)?.or(programs))
     })
 }
@@ -112,13 +127,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_well_formed_and_three_stages_have_a_sample() {
+    fn the_table_is_well_formed() {
         let stages = all().unwrap();
         let keys: BTreeSet<_> = stages.iter().map(|stage| &stage.key).collect();
         let names: BTreeSet<_> = stages.iter().map(|stage| &stage.name).collect();
         assert_eq!((keys.len(), names.len()), (stages.len(), stages.len()), "each name and key is used once");
         let sampled = stages.iter().filter(|stage| stage.sample.is_some()).map(|stage| &*stage.key);
-        assert_eq!(sampled.collect::<Vec<_>>(), ["planted", "model", "properties"]);
+        let short = ["planted", "orders", "unbounded", "pipe"];
+        assert_eq!(sampled.collect::<Vec<_>>(), short);
+    }
+
+    #[test]
+    fn three_commits_in_a_row_run_all_that_ci_has_time_for() {
+        let mut builds = vec![Build::Searches, Build::Planted, Build::Counts];
+        for commits in 7..10 {
+            builds.retain(|build| *build != Build::in_turn(commits));
+        }
+        assert_eq!(builds, []);
     }
 
     #[test]

@@ -60,7 +60,7 @@ enum Verb {
         #[arg(long, requires = "deep")]
         full: bool,
         /// Writes the evidence that they end with into docs/evidence.md.
-        #[arg(long, requires = "deep")]
+        #[arg(long, requires = "full")]
         write: bool,
     },
     /// The repository's own rules.
@@ -151,8 +151,7 @@ mod tests {
         {
             assert!(is_understood(line), "{line}");
         }
-        let bad =
-            "release; ci --install; ci --full; tidy now; planted --only no-such-bug; evidence --only F99";
+        let bad = "release; ci --install; ci --full; ci --deep --write; tidy now; planted --only no-such-bug; evidence --only F99";
         for line in bad.split("; ") {
             assert!(!is_understood(line), "{line}");
         }

@@ -4,12 +4,13 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 
+use super::build::Build;
 use super::properties::properties;
 use crate::cargo::{cargo, name_state};
 use crate::extent::Extent;
 use crate::figures::Measured;
 use crate::planted;
-use crate::programs::Programs;
+use crate::programs::{self, Part, Programs};
 use crate::report::{Report, Tally, Verdict};
 use crate::repository::Repository;
 use crate::runner;
@@ -75,7 +76,26 @@ pub(super) struct Site<'a> {
     pub(super) programs: OnceLock<Programs>,
 }
 
+impl Site<'_> {
+    /// Builds the benches that count, beside simulations: their simulator comes first.
+    fn counted(&self, say: &mut dyn FnMut(&str)) -> Result<Programs> {
+        self.programs.wait();
+        Programs::build(&programs::Site::counted(self.workspace), Part::Counts, say)
+    }
+}
+
 impl Deep {
+    /// The build that it needs beside that of the simulator and of plain tests.
+    pub(super) fn build(&self) -> Option<Build> {
+        match (&self.run, self.pace) {
+            (What::Schedules | What::Corpora, _) => Some(Build::Searches),
+            (What::Planted(_), _) => Some(Build::Planted),
+            (What::Costs | What::Growth, _) => Some(Build::Counts),
+            (What::Simulation(_), _) | (What::Tests(..), Pace::Waits) => None,
+            (What::Tests(..) | What::Properties(_), _) => Some(Build::Tests),
+        }
+    }
+
     /// The work of it that this extent has.
     pub(super) fn what(&self, extent: Extent) -> &What {
         self.sample.as_ref().filter(|_| extent == Extent::Sample).unwrap_or(&self.run)
@@ -83,7 +103,7 @@ impl Deep {
 
     /// False if the stage builds its own programs.
     pub(super) fn needs_programs(&self) -> bool {
-        !matches!(self.run, What::Corpora | What::Schedules | What::Planted(_))
+        !matches!(self.build(), Some(Build::Searches | Build::Planted | Build::Counts))
     }
 
     pub(super) fn run(&self, site: &Site<'_>, say: &mut dyn FnMut(&str)) -> (Row, Measured) {
@@ -138,8 +158,8 @@ impl Deep {
                 runner::check(command.args(words.split_whitespace()), limit, each)
             }
             What::Planted(extent) => planted::check(workspace, *extent, each),
-            What::Costs => runner::check(programs.wait().counts()?.arg("--check"), limit, each),
-            What::Growth => runner::check(&mut programs.wait().growth()?, limit, each),
+            What::Costs => runner::check(site.counted(each)?.counts()?.arg("--check"), limit, each),
+            What::Growth => runner::check(&mut site.counted(each)?.growth()?, limit, each),
         }
     }
 
