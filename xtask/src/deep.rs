@@ -13,8 +13,8 @@ use anyhow::{Context as _, Result};
 use serde::Deserialize;
 
 use self::build::Build;
-pub(crate) use self::stage::Deep;
-use self::stage::{Pace, What};
+use self::stage::What;
+pub(crate) use self::stage::{Deep, Pace};
 use crate::extent::Extent;
 use crate::figures::Figures;
 use crate::programs::{Part, Programs, Site};
@@ -52,28 +52,30 @@ pub(crate) fn of(extent: Extent, workspace: &Workspace) -> Result<Vec<Deep>> {
     Ok(stages)
 }
 
-/// Runs these stages with programs that `build` builds, and keeps what they measured.
+/// Runs these stages with the programs that `build` builds for those of a pace, and keeps what they measured.
 pub(crate) fn run(
     stages: &[Deep],
     extent: Extent,
     workspace: &Workspace,
-    build: impl Fn(&mut dyn FnMut(&str)) -> Result<Programs> + Sync,
+    build: impl Fn(Pace, &mut dyn FnMut(&str)) -> Result<Programs> + Sync,
     figures: &mut Figures,
 ) -> Summary {
-    let site = stage::Site { extent, workspace, programs: OnceLock::new() };
-    let build = || {
-        let row = Row::run("deep build", &mut echo, |say| {
-            let built = build(say);
+    let site = stage::Site { extent, workspace, plain: OnceLock::new(), optimised: OnceLock::new() };
+    let build = |pace| {
+        let (name, programs) = match pace {
+            Pace::Waits => ("plain build", &site.plain),
+            _ => ("deep build", &site.optimised),
+        };
+        let row = Row::run(name, &mut echo, |say| {
+            let built = build(pace, say);
             let failure = built.as_ref().err().map(|error| format!("{error:#}"));
-            let _ = site.programs.set(built.unwrap_or_default());
+            let _ = programs.set(built.unwrap_or_default());
             Ok(Report::of_tests(Tally::of(failure.is_none()), failure))
         });
         (row, None)
     };
     let run = |stage: &Deep| {
-        if stage.needs_programs() {
-            site.programs.wait();
-        }
+        site.wait_for_programs(stage);
         console::say(format_args!("begun: {}", stage.name));
         let mut said = Vec::new();
         let (row, measured) = stage.run(&site, &mut |line| said.push(line.to_owned()));
@@ -83,12 +85,16 @@ pub(crate) fn run(
     };
     let of = |pace| stages.iter().filter(|stage| stage.pace == pace).collect::<Vec<_>>();
     let (computing, waiting, alone) = (of(Pace::Computes), of(Pace::Waits), of(Pace::Alone));
-    // Stages that need none of these programs are run while they are built.
+    // Each kind of programs is built first, beside stages that need none of them.
     let computing: Vec<Option<&Deep>> = [None].into_iter().chain(computing.into_iter().map(Some)).collect();
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let (waited, computed) = thread::scope(|scope| {
-        let waited = scope.spawn(|| side_by_side(&waiting, 1, |stage| run(stage)));
-        let computed = side_by_side(&computing, cores, |stage| stage.map_or_else(build, run));
+        let waited = scope.spawn(|| {
+            let built = build(Pace::Waits);
+            [built].into_iter().chain(side_by_side(&waiting, 1, |stage| run(stage))).collect::<Vec<_>>()
+        });
+        let computed =
+            side_by_side(&computing, cores, |stage| stage.map_or_else(|| build(Pace::Computes), run));
         (waited.join().unwrap_or_default(), computed)
     });
     let rest = side_by_side(&alone, 1, |stage| run(stage));
@@ -100,24 +106,27 @@ pub(crate) fn run(
     summary
 }
 
-/// Builds the part of the tree that these stages need.
-pub(crate) fn build(stages: &[Deep], workspace: &Workspace, say: &mut dyn FnMut(&str)) -> Result<Programs> {
-    let [plain, optimised] = [Site::plain, Site::optimised].map(|site| site(workspace));
+/// Builds the part of the tree that those of these stages need that have this pace: the plain tests, which have been built
+/// before, or the simulator and optimised tests.
+pub(crate) fn build(
+    stages: &[Deep],
+    pace: Pace,
+    workspace: &Workspace,
+    say: &mut dyn FnMut(&str),
+) -> Result<Programs> {
     let need = |is: fn(&Deep) -> bool| stages.iter().any(is);
-    let runs_tests = |stage: &Deep| matches!(stage.what(Extent::Full), What::Tests(..));
-    let parts = [
-        // The plain tests have been built before.
-        need(runs_tests).then_some((&plain, Part::Everything)),
-        if need(|stage| stage.build() == Some(Build::Tests)) {
-            Some((&optimised, Part::Tests(TESTS)))
-        } else {
-            need(|stage| matches!(stage.what(Extent::Full), What::Simulation(_)))
-                .then_some((&optimised, Part::Simulator))
-        },
-    ];
-    parts.into_iter().flatten().try_fold(Programs::default(), |programs, (site, part)| {
-        Ok(Programs::build(site, part, &mut *say)?.or(programs))
-    })
+    let need_tests = need(|stage| matches!(stage.what(Extent::Full), What::Tests(..)));
+    let need_simulator = need(|stage| matches!(stage.what(Extent::Full), What::Simulation(_)));
+    let (site, part) = match pace {
+        Pace::Waits if need_tests => (Site::plain(workspace), Part::Everything),
+        Pace::Waits => return Ok(Programs::default()),
+        _ if need(|stage| stage.build() == Some(Build::Tests)) => {
+            (Site::optimised(workspace), Part::Tests(TESTS))
+        }
+        _ if need_simulator => (Site::optimised(workspace), Part::Simulator),
+        _ => return Ok(Programs::default()),
+    };
+    Programs::build(&site, part, say)
 }
 
 #[cfg(test)]
@@ -149,13 +158,13 @@ mod tests {
     #[test]
     fn every_stage_runs_once_and_fails_if_nothing_was_built() {
         let workspace = Workspace::load(&crate::cargo::root()).unwrap();
-        let stages: Vec<Deep> = all().unwrap().into_iter().filter(Deep::needs_programs).collect();
+        let stages: Vec<Deep> = all().unwrap().into_iter().filter(|stage| !stage.builds_alone()).collect();
         let mut figures = Figures::default();
-        let nothing = |_: &mut dyn FnMut(&str)| anyhow::bail!("nothing was built");
+        let nothing = |_: Pace, _: &mut dyn FnMut(&str)| anyhow::bail!("nothing was built");
         let summary = run(&stages, Extent::Full, &workspace, nothing, &mut figures);
         let names: BTreeSet<&str> = summary.rows.iter().map(|row| &*row.name).collect();
-        let wanted = stages.iter().map(|stage| &*stage.name).chain(["deep build"]).collect();
-        assert_eq!((names, summary.rows.len()), (wanted, stages.len() + 1));
+        let wanted = stages.iter().map(|stage| &*stage.name).chain(["plain build", "deep build"]).collect();
+        assert_eq!((names, summary.rows.len()), (wanted, stages.len() + 2));
         assert!(summary.rows.iter().all(Row::is_failed));
         assert!(stages.iter().all(|stage| figures[&stage.key].is_failed));
     }

@@ -86,8 +86,8 @@ fn measure(
     write: bool,
 ) -> Result<Tally> {
     let mut figures = Figures::default();
-    let summary =
-        deep::run(&stages, extent, workspace, |say| deep::build(&stages, workspace, say), &mut figures);
+    let build = |pace, say: &mut dyn FnMut(&str)| deep::build(&stages, pace, workspace, say);
+    let summary = deep::run(&stages, extent, workspace, build, &mut figures);
     let judged: Vec<Judged> = rows.into_iter().map(|row| row.judge(&figures)).collect();
     let state = cargo::state(&workspace.root).unwrap_or_else(|| "unknown".to_owned());
     console::say(format_args!("\n{summary}\n{STATE}{state}`.\n\n{}", table(&judged)));

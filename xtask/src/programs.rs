@@ -150,14 +150,6 @@ impl Programs {
         Ok(programs)
     }
 
-    /// These programs, and of the others those that are not among these.
-    pub(crate) fn or(mut self, others: Self) -> Self {
-        for (key, program) in others.0 {
-            self.0.entry(key).or_insert(program);
-        }
-        self
-    }
-
     /// Starts to describe a run of tests: those of a package's library or program, or those of one file or folder of
     /// `tests`.
     pub(crate) fn tests(&self, package: &str, target: &str) -> Result<Command> {
@@ -244,17 +236,5 @@ mod tests {
             assert_eq!(programs.tests("one", target).unwrap().get_program(), format!("/t/{target}").as_str());
         }
         assert!(programs.tests("one", "gone").is_err());
-    }
-
-    #[test]
-    fn others_fill_gaps_and_replace_nothing() {
-        let program = |path: &str| Program { path: path.into(), folder: "/c".into() };
-        let of = |targets: &[&str], path: &str| {
-            let key = |target: &&str| ("one".to_owned(), (*target).to_owned());
-            Programs(targets.iter().map(|target| (key(target), program(path))).collect())
-        };
-        let all = of(&["it"], "/optimised").or(of(&["it", "kill"], "/plain"));
-        assert_eq!(all.tests("one", "it").unwrap().get_program(), "/optimised");
-        assert_eq!(all.tests("one", "kill").unwrap().get_program(), "/plain");
     }
 }

@@ -1,3 +1,4 @@
+use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -57,7 +58,7 @@ pub(super) enum What {
 /// The load that a stage puts on the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Pace {
+pub(crate) enum Pace {
     /// Computes, beside as many others as there are cores: few use all cores from their beginning to their end.
     #[default]
     Computes,
@@ -72,15 +73,36 @@ pub(super) enum Pace {
 pub(super) struct Site<'a> {
     pub(super) extent: Extent,
     pub(super) workspace: &'a Workspace,
-    /// There once they are built.
-    pub(super) programs: OnceLock<Programs>,
+    /// There once they are built: the plain tests, and the simulator with optimised tests.
+    pub(super) plain: OnceLock<Programs>,
+    pub(super) optimised: OnceLock<Programs>,
 }
 
 impl Site<'_> {
     /// Builds the benches that count, beside simulations: their simulator comes first.
     fn counted(&self, say: &mut dyn FnMut(&str)) -> Result<Programs> {
-        self.programs.wait();
+        self.optimised.wait();
         Programs::build(&programs::Site::counted(self.workspace), Part::Counts, say)
+    }
+
+    /// Returns once the programs that a stage runs are built, if it does not build its own.
+    pub(super) fn wait_for_programs(&self, stage: &Deep) {
+        if stage.builds_alone() {
+            return;
+        }
+        match stage.pace {
+            Pace::Waits => self.plain.wait(),
+            _ => self.optimised.wait(),
+        };
+    }
+
+    /// Starts to describe a run of tests, optimised ones where there are any and time is not waited for.
+    fn tests(&self, pace: Pace, package: &str, target: &str) -> Result<Command> {
+        let plain = || self.plain.wait().tests(package, target);
+        match pace {
+            Pace::Waits => plain(),
+            _ => self.optimised.wait().tests(package, target).or_else(|_| plain()),
+        }
     }
 }
 
@@ -96,14 +118,14 @@ impl Deep {
         }
     }
 
+    /// True if it builds its own programs.
+    pub(super) fn builds_alone(&self) -> bool {
+        matches!(self.build(), Some(Build::Searches | Build::Planted | Build::Counts))
+    }
+
     /// The work of it that this extent has.
     pub(super) fn what(&self, extent: Extent) -> &What {
         self.sample.as_ref().filter(|_| extent == Extent::Sample).unwrap_or(&self.run)
-    }
-
-    /// False if the stage builds its own programs.
-    pub(super) fn needs_programs(&self) -> bool {
-        !matches!(self.build(), Some(Build::Searches | Build::Planted | Build::Counts))
     }
 
     pub(super) fn run(&self, site: &Site<'_>, say: &mut dyn FnMut(&str)) -> (Row, Measured) {
@@ -119,7 +141,7 @@ impl Deep {
     }
 
     fn report(&self, site: &Site<'_>, each: &mut dyn FnMut(&str)) -> Result<Report> {
-        let Site { extent, workspace, programs } = site;
+        let Site { extent, workspace, .. } = site;
         let limit = Some(self.time_box());
         match self.what(*extent) {
             What::Corpora => {
@@ -133,7 +155,7 @@ impl Deep {
             }
             What::Properties(cases) => self.properties(site, cases, each),
             What::Tests(package, target, names) => {
-                let mut command = programs.wait().tests(package, target)?;
+                let mut command = site.tests(self.pace, package, target)?;
                 command.env("STEADFAST_DEEP", "1").args(names.split_whitespace()).arg("--show-output");
                 match self.pace {
                     Pace::Computes => &mut command,
@@ -153,7 +175,7 @@ impl Deep {
                 runner::count_quietly(&mut command, limit, each)
             }
             What::Simulation(words) => {
-                let mut command = programs.wait().tests("steadfast-verify", "program")?;
+                let mut command = site.optimised.wait().tests("steadfast-verify", "program")?;
                 name_state(&mut command, &workspace.root);
                 runner::check(command.args(words.split_whitespace()), limit, each)
             }
@@ -173,7 +195,7 @@ impl Deep {
         let (mut tally, mut failure) = (Tally::default(), None);
         for ((package, target), names) in properties(&Repository::read(&site.workspace.root)?) {
             let mut command =
-                site.programs.wait().tests(package, target).context("`TESTS` in xtask/src/deep.rs")?;
+                site.tests(self.pace, package, target).context("`TESTS` in xtask/src/deep.rs")?;
             command.env("PROPTEST_CASES", cases).args(names).arg("--show-output");
             let report = runner::count_quietly(&mut command, Some(self.time_box()), &mut *each)?;
             ensure!(report.tally != Tally::default(), "{package} {target}: nothing was run");
