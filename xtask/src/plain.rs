@@ -73,7 +73,7 @@ fn tests(workspace: &Workspace) -> Result<Report> {
     // A test takes one or two of these threads: `.config/nextest.toml` says which.
     let cores = thread::available_parallelism().map_or(1, usize::from);
     command
-        .args(["nextest", "run", "--profile", "ci", "--test-threads", &(4 * cores).to_string()])
+        .args(["nextest", "run", "--profile", "ci", "--test-threads", &(5 * cores).to_string()])
         .args(targets);
     runner::count(runner::nextest, &mut command, None, echo)
 }
