@@ -49,6 +49,8 @@ pub(crate) struct DayClock {
     denied: bool,
     /// Whether no order leaves while the day is denied. If so, a date alone never moves the day.
     withholds: bool,
+    /// Whether the last date names another day than that of orders which were sent. No date takes that day back.
+    contradicted: bool,
 }
 
 /// The changes by a reading or a date.
@@ -69,7 +71,7 @@ impl DayClock {
         let day = TradingDay(now.wall.div_euclid(DAY));
         let journal_day = TradingDay::default();
         let (dated, reported, dates_alone) = (None, None, None);
-        let (confirmed, denied) = (false, false);
+        let (confirmed, denied, contradicted) = (false, false, false);
         Self {
             day,
             believed,
@@ -81,6 +83,7 @@ impl DayClock {
             journal_day,
             denied,
             withholds,
+            contradicted,
         }
     }
 
@@ -124,7 +127,22 @@ impl DayClock {
         if by_date && !self.is_ahead_of_clock(now) {
             self.denied = false;
         }
+        self.contradicted = self.withholds && self.is_another_by_date(now);
         change
+    }
+
+    /// True if the last date names another day, and midnight is not near by it.
+    fn is_another_by_date(&self, now: Reading) -> bool {
+        self.dated.is_some_and(|dated| {
+            let time = dated + now.carried;
+            let is_near = !(SLACK..DAY - SLACK).contains(&time.rem_euclid(DAY));
+            !is_near && TradingDay(time.div_euclid(DAY)) != self.day
+        })
+    }
+
+    /// True if a date is where the last one, carried on, says that it is.
+    pub(crate) fn expects(&self, now: Reading, date: i64) -> bool {
+        self.dated.is_some_and(|dated| agree(dated + now.carried, date))
     }
 
     /// Takes in the `Date` of an answer, in local time and to the second, and how long the answer took.
@@ -149,7 +167,10 @@ impl DayClock {
         } else if agree(dated, self.believed) {
             (self.anchor, self.confirmed) = (self.believed, true);
         }
-        Change { corrected, ..self.read(now) }
+        let was_contradicted = self.contradicted;
+        let change = self.read(now);
+        let stepped = (self.contradicted && !was_contradicted).then_some(wall - dated).or(change.stepped);
+        Change { stepped, corrected }
     }
 
     /// Takes the day back if it has not begun by the service's clock, and returns the right one.
@@ -169,9 +190,9 @@ impl DayClock {
         self.dates_alone == Some(self.day) || self.denied
     }
 
-    /// True if the service's date denies the day, and the wall clock or the journal does not.
+    /// True if the service's date denies the day, and the wall clock, the journal or orders that were sent do not.
     pub(crate) fn is_denied(&self) -> bool {
-        self.denied
+        self.denied || self.contradicted
     }
 
     /// Notes that an order is sent under the day: no later date takes it back.
@@ -225,7 +246,7 @@ impl DayClock {
 
     /// True while the wall clock differs from the believed time, or the service's date from the day.
     pub(crate) fn is_doubted(&self) -> bool {
-        self.reported.is_some() || self.denied
+        self.reported.is_some() || self.is_denied()
     }
 
     /// True once the service has confirmed the time.

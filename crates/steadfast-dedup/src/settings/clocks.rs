@@ -14,7 +14,8 @@ impl Settings {
     /// that goes on follows the service's day, and its orders are safe. But its journal then belongs to another day
     /// for every program that goes by the machine's clock, and so do the orders of earlier processes in it. Set it for
     /// short runs that are repeated: the day then stays that of the machine's clock and of the journal until the two
-    /// agree. Within ten minutes of midnight a clock that has another day than the one before is no dispute.
+    /// agree. Each answer's `Date` is compared, also after orders were sent: a machine may stand still over midnight. Within
+    /// ten minutes of midnight a clock that has another day than the one before is no dispute.
     #[must_use]
     pub fn refuse_disputed_day(mut self, refuse: bool) -> Self {
         self.refuse_disputed_day = refuse;

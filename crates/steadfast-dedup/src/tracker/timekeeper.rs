@@ -125,6 +125,11 @@ impl Timekeeper {
         self.day.is_by_one_alone()
     }
 
+    /// True if this date is where the last one, carried on, says that it is.
+    pub(crate) fn expects(&self, settings: &Settings, now: &Moment, date: i64) -> bool {
+        self.day.expects(settings.reading(&self.start, now), date)
+    }
+
     /// True if the service's date says that it is another day, and no other clock does.
     pub(crate) fn is_denied(&self) -> bool {
         self.day.is_denied()

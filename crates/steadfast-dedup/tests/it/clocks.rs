@@ -294,6 +294,42 @@ async fn o03_a_first_date_of_another_day_withholds_orders_only_until_the_service
     }
 }
 
+/// Regression: a machine that had stood still over midnight sent on, and the next process, on the right day, sent the same names
+/// again.
+#[tokio::test(start_paused = true)]
+async fn o03_a_later_date_of_another_day_withholds_orders_until_the_service_is_right() {
+    for wrong in [-1_i64, 1] {
+        let clocks = Clockwork::before_midnight(s(DAY / 2));
+        let (gateway, service) = (Gateway::default(), clocks.clone());
+        let off = Arc::new(AtomicI64::new(0));
+        let days_off = off.clone();
+        gateway.0.lock().date = Some(WallClock::new(move || {
+            let by = days_off.load(Ordering::SeqCst);
+            let day = s(DAY * by.unsigned_abs());
+            if by < 0 { service.truth() - day } else { service.truth() + day }
+        }));
+        let rig = Rig::over(gateway, clocks.settings().refuse_disputed_day(true));
+        let list =
+            || Request::get("https://gateway.example/v2/api/oms/orders").body(Body::default()).unwrap();
+        assert_eq!(place_as(&rig, "n", ORDER).await, Told::Placed("o1".into()));
+        off.store(wrong, Ordering::SeqCst);
+        // A date was heard a moment ago.
+        rig.service.clone().oneshot(list()).await.unwrap();
+        assert!(matches!(rig.tracker.withholds_all(), Some(OrderWithheld::DayDisputed)), "{wrong}");
+        for _ in 0..3 {
+            let withheld = place_as(&rig, "m", ORDER).await;
+            assert!(matches!(&withheld, Told::NotSent(why) if why.contains("trading day")), "{withheld:?}");
+            sleep(s(5)).await;
+        }
+        off.store(0, Ordering::SeqCst);
+        rig.service.clone().oneshot(list()).await.unwrap();
+        assert!(rig.tracker.withholds_all().is_none(), "{wrong}");
+        assert_eq!(place_as(&rig, "m", ORDER).await, Told::Placed("o2".into()));
+        assert_eq!(place_as(&rig, "n", ORDER).await, Told::Attached("o1".into()), "the day went on");
+        assert_eq!(rig.gateway.posts(), 2);
+    }
+}
+
 /// The first list corrects the day while the name's order waits to leave; the name stands for that order afterwards.
 #[tokio::test(start_paused = true)]
 async fn o03_a_clock_that_was_a_day_behind_from_the_start_gives_one_order_for_a_name() {

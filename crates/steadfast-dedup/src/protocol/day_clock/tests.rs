@@ -339,3 +339,34 @@ proptest! {
         }
     }
 }
+
+/// Regression: a machine that had stood still over midnight went on with yesterday's names, whatever the service said.
+#[test]
+fn o03_a_date_of_another_day_denies_a_day_of_orders_until_it_is_right() {
+    for withholds in [false, true] {
+        for off in [DAY, -DAY, 18 * HOUR] {
+            let mut day = DayClock::new(at(NOON, 0), withholds);
+            day.date(at(NOON, 0), NOON, 80);
+            day.pin();
+            let change = day.date(at(NOON + HOUR, HOUR), NOON + HOUR + off, 80);
+            assert_eq!((day.day(), day.is_denied(), change.corrected), (TradingDay(10), withholds, None));
+            // It is told once, and stays while the clocks go on.
+            assert_eq!(change.stepped.is_some(), withholds, "{off}");
+            assert_eq!(day.date(at(NOON + 2 * HOUR, 2 * HOUR), NOON + 2 * HOUR + off, 80), Change::default());
+            assert_eq!(day.is_denied(), withholds);
+            day.date(at(NOON + 2 * HOUR, 2 * HOUR), NOON + 2 * HOUR, 80);
+            assert!(!day.is_denied() && day.day() == TradingDay(10));
+        }
+    }
+}
+
+#[test]
+fn o03_a_wall_clock_that_is_set_right_ends_the_denial() {
+    let mut day = DayClock::new(at(NOON, 0), true);
+    day.date(at(NOON, 0), NOON, 80);
+    day.pin();
+    day.date(at(NOON + HOUR, HOUR), NOON + HOUR + DAY, 80);
+    assert!(day.is_denied());
+    day.read(at(NOON + HOUR + DAY, HOUR));
+    assert_eq!((day.is_denied(), day.day()), (false, TradingDay(11)));
+}

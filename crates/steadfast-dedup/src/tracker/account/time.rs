@@ -110,28 +110,33 @@ impl Account {
     /// Takes in the `Date` of an answer to a request that was sent at `asked`.
     pub(crate) fn hear_date(self: &Arc<Self>, asked: &Moment, headers: &HeaderMap) {
         let now = self.settings.moment();
-        if self.shared.look(|state| state.time.is_dated(&now)) || is_out_of_a_cache(headers) {
+        let is_known = self.shared.look(|state| state.time.is_dated(&now));
+        // A machine that stood still over midnight has no clock that says so: where that withholds orders, each date is compared.
+        if is_known && !self.settings.refuse_disputed_day || is_out_of_a_cache(headers) {
             return;
         }
         let date = headers.get(header::DATE).and_then(|date| date.to_str().ok());
         let Some(date) = date.and_then(|date| httpdate::parse_http_date(date).ok()) else {
-            if !self.shared.look(|state| state.time.is_undated()) {
+            if !is_known && !self.shared.look(|state| state.time.is_undated()) {
                 self.with(|state, _, _| state.time.note_undated());
             }
             return;
         };
         let took = i64::try_from(asked.elapsed_at_most(&now).as_millis()).unwrap_or(i64::MAX / 4);
         let date = self.settings.local_millis(date);
+        if is_known && self.shared.look(|state| state.time.expects(&self.settings, &now, date)) {
+            return;
+        }
         self.with(|state, at, effects| {
             let events = state.time.date(&self.settings, &now, date, took);
             state.tell(events, at, effects);
         });
     }
 
-    /// As [`hear_date`](Self::hear_date), for a request of a caller: while orders are withheld because of the day, this side
-    /// sends none of its own that could correct it.
+    /// As [`hear_date`](Self::hear_date), for a request of a caller, where a disputed day withholds orders: this side may send
+    /// none of its own before the next order, and while they are withheld.
     pub(crate) fn hear_date_of_caller(self: &Arc<Self>, asked: &Moment, headers: &HeaderMap) {
-        if self.shared.look(|state| state.time.is_by_one_alone()) {
+        if self.settings.refuse_disputed_day || self.shared.look(|state| state.time.is_by_one_alone()) {
             self.hear_date(asked, headers);
         }
     }
