@@ -60,14 +60,15 @@ pub(super) fn refuse_other_file(
     if is_gone && is_named {
         return Ok(Some(format!("journal {journal} is of {other}, which is gone: {file} is taken for it")));
     }
+    // The safe way comes first: a moved file is the usual cause.
     let renamed = if is_gone {
-        format!("; if that was renamed to {file}, go on with it by --journal {journal}")
+        format!("if that was renamed or moved to {file}, go on with it by --journal {journal}; otherwise ")
     } else {
         String::new()
     };
     Err(Failed::usage(format_args!(
-        "journal {journal} holds what was sent of {other}, and not of {file}: nothing was sent; each file has a journal of \
-         its own, so name another one for {file}{renamed}"
+        "journal {journal} holds what was sent of {other}, and not of {file}: nothing was sent; {renamed}name another \
+         journal, and every row of {file} is sent, also one that was placed before"
     )))
 }
 
