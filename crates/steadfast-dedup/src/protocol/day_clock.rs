@@ -135,8 +135,7 @@ impl DayClock {
     fn is_another_by_date(&self, now: Reading) -> bool {
         self.dated.is_some_and(|dated| {
             let time = dated + now.carried;
-            let is_near = !(SLACK..DAY - SLACK).contains(&time.rem_euclid(DAY));
-            !is_near && TradingDay(time.div_euclid(DAY)) != self.day
+            !is_near_midnight(time) && TradingDay(time.div_euclid(DAY)) != self.day
         })
     }
 
@@ -263,10 +262,7 @@ impl DayClock {
     /// True if midnight is nearer than the slack, by the believed time or by the clock that the day follows.
     pub(crate) fn is_midnight_near(&self, now: Reading) -> bool {
         let times = [self.believed, self.time(now.wall - now.carried)];
-        times.into_iter().any(|time| {
-            let passed = (time + now.carried).rem_euclid(DAY);
-            !(SLACK..DAY - SLACK).contains(&passed)
-        })
+        times.into_iter().any(|time| is_near_midnight(time + now.carried))
     }
 
     /// True if `day` is later than the day after the service's.
@@ -279,6 +275,11 @@ impl DayClock {
         let confirmed = self.dated.is_some_and(|dated| agree(dated, self.believed));
         if confirmed || agree(wall, self.believed) { self.believed } else { self.believed.min(wall) }
     }
+}
+
+/// True if midnight is nearer than the slack.
+fn is_near_midnight(time: i64) -> bool {
+    !(SLACK..DAY - SLACK).contains(&time.rem_euclid(DAY))
 }
 
 /// True if two clocks differ by no more than the slack.

@@ -258,20 +258,25 @@ async fn o03_a_clock_that_was_a_day_ahead_from_the_start_pins_no_day() {
     assert_eq!(place_anew(&rig, "n", ORDER).await, Told::Placed("o2".into()));
 }
 
+/// Returns a rig at noon whose service tells dates so many days off, where that withholds orders, and the days.
+fn dated_days_off(days: i64) -> (Rig, Arc<AtomicI64>) {
+    let clocks = Clockwork::before_midnight(s(DAY / 2));
+    let (gateway, service) = (Gateway::default(), clocks.clone());
+    let off = Arc::new(AtomicI64::new(days));
+    let days_off = off.clone();
+    gateway.0.lock().date = Some(WallClock::new(move || {
+        let by = days_off.load(Ordering::SeqCst);
+        let day = s(DAY * by.unsigned_abs());
+        if by < 0 { service.truth() - day } else { service.truth() + day }
+    }));
+    (Rig::over(gateway, clocks.settings().refuse_disputed_day(true)), off)
+}
+
 /// Regression: the service's first date was of another day, and orders were withheld until the process was started again.
 #[tokio::test(start_paused = true)]
 async fn o03_a_first_date_of_another_day_withholds_orders_only_until_the_service_is_right() {
     for wrong in [-1_i64, 1] {
-        let clocks = Clockwork::before_midnight(s(DAY / 2));
-        let (gateway, service) = (Gateway::default(), clocks.clone());
-        let off = Arc::new(AtomicI64::new(wrong));
-        let days_off = off.clone();
-        gateway.0.lock().date = Some(WallClock::new(move || {
-            let by = days_off.load(Ordering::SeqCst);
-            let day = s(DAY * by.unsigned_abs());
-            if by < 0 { service.truth() - day } else { service.truth() + day }
-        }));
-        let rig = Rig::over(gateway, clocks.settings().refuse_disputed_day(true));
+        let (rig, off) = dated_days_off(wrong);
         for _ in 0..3 {
             let withheld = place_as(&rig, "n", ORDER).await;
             assert!(matches!(&withheld, Told::NotSent(why) if why.contains("trading day")), "{withheld:?}");
@@ -299,16 +304,7 @@ async fn o03_a_first_date_of_another_day_withholds_orders_only_until_the_service
 #[tokio::test(start_paused = true)]
 async fn o03_a_later_date_of_another_day_withholds_orders_until_the_service_is_right() {
     for wrong in [-1_i64, 1] {
-        let clocks = Clockwork::before_midnight(s(DAY / 2));
-        let (gateway, service) = (Gateway::default(), clocks.clone());
-        let off = Arc::new(AtomicI64::new(0));
-        let days_off = off.clone();
-        gateway.0.lock().date = Some(WallClock::new(move || {
-            let by = days_off.load(Ordering::SeqCst);
-            let day = s(DAY * by.unsigned_abs());
-            if by < 0 { service.truth() - day } else { service.truth() + day }
-        }));
-        let rig = Rig::over(gateway, clocks.settings().refuse_disputed_day(true));
+        let (rig, off) = dated_days_off(0);
         let list =
             || Request::get("https://gateway.example/v2/api/oms/orders").body(Body::default()).unwrap();
         assert_eq!(place_as(&rig, "n", ORDER).await, Told::Placed("o1".into()));
