@@ -187,15 +187,16 @@ impl Routes {
     }
 
     /// True if a path is not in the table, but would be for a lenient server: one that decodes escapes, ignores case,
-    /// drops slashes and parameters, or resolves dots.
+    /// drops slashes and parameters, or resolves dots; for a POST, which may be an order, also one that ignores blanks,
+    /// hyphens and endings such as `.json`.
     #[must_use]
-    pub fn is_misspelled(&self, path: &str) -> bool {
+    pub fn is_misspelled(&self, method: &Method, path: &str) -> bool {
         let given = percent_decode_str(path).decode_utf8_lossy();
         if has_dots(&given) {
             return true;
         }
         let mut templates = self.entries.iter().map(|(template, ..)| template.as_str());
-        self.template(path).is_none() && templates.any(|template| is_tidied_to(template, &given))
+        self.template(path).is_none() && templates.any(|template| is_tidied_to(template, &given, method))
     }
 
     /// Returns the template of the path in the table, for any method. Use it in labels of metrics, never the raw path.
@@ -226,15 +227,23 @@ impl Default for Routes {
     }
 }
 
-fn is_tidied_to(template: &str, path: &str) -> bool {
-    let segments = |path: &str| {
-        path.split('/').filter(|segment| !segment.is_empty()).map(str::to_lowercase).collect::<Vec<_>>()
+fn is_tidied_to(template: &str, path: &str, method: &Method) -> bool {
+    let tidied = |segment: &str| {
+        let name = segment.split(';').next().unwrap_or_default().to_lowercase();
+        if *method != Method::POST {
+            return name;
+        }
+        name.split('.').next().unwrap_or_default().chars().filter(|c| c.is_alphanumeric()).collect()
+    };
+    let segments = |path: &str| -> Vec<String> {
+        path.split('/').filter(|segment| !segment.is_empty()).map(str::to_owned).collect()
     };
     let (wanted, given) = (segments(template), segments(path));
     wanted.len() == given.len()
-        && wanted.iter().zip(&given).all(|(wanted, given)| {
-            wanted.starts_with('{') || given.split(';').next() == Some(wanted.as_str())
-        })
+        && wanted
+            .iter()
+            .zip(&given)
+            .all(|(wanted, given)| wanted.starts_with('{') || tidied(wanted) == tidied(given))
 }
 
 #[cfg(test)]

@@ -128,7 +128,7 @@ impl Table {
             Some(route) => route.clone(),
             // By §7 the service does not find it. A less strict server would take an order that is not recognised as
             // one here.
-            None if self.routes.is_misspelled(path) => return Err(InvalidRequest::Path),
+            None if self.routes.is_misspelled(request.method(), path) => return Err(InvalidRequest::Path),
             None => Arc::new(self.routes.unknown(request.method())),
         };
         let query = match request.uri().query() {

@@ -29,6 +29,10 @@ async fn an_order_under_another_spelling_of_its_path_is_refused_and_never_sent()
         "/api%2foms%2fplace-order",
         "/api/oms/PLACE-ORDER",
         "/api/oms/place-order;v=1",
+        "/api/oms/place-order%20",
+        "/api/oms/place-order.json",
+        "/api/oms/placeorder",
+        "/api/oms/place_order",
         "/api/oms/./place-order",
         "/api/oms/x/../place-order",
         "/api/oms/x/%2e%2E/place-order",
@@ -65,6 +69,10 @@ async fn what_is_no_endpoint_at_all_is_passed_on_once() {
         assert_eq!(client.raw(post(path)).await.unwrap().status(), 504, "{path}");
         assert_eq!(gateway.arrivals().len(), number + 1, "{path}");
     }
+    // A cancel must get out, under whatever path the service has.
+    let mut cancel = post("/api/oms/cancel_order?orderId=1");
+    *cancel.method_mut() = Method::DELETE;
+    assert_eq!(client.raw(cancel).await.unwrap().status(), 504);
     // An endpoint does not allow another method (§7), and the service says so.
     let mut put = post("/api/oms/place-order");
     *put.method_mut() = Method::PUT;
