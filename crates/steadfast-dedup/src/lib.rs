@@ -29,7 +29,7 @@
 //! | A3 | the whole list is complete and drops nothing during a day | noticed as soon as an order is gone: no resends in that session |
 //! | A4 | our own order is at least similar to what was asked for | a resend may double it; in an exclusive account any new order without an owner vetoes an absence until a list has shown the instrument under its own name, and nothing is sent again once an acknowledged order is listed under another one; [`Settings::conservative`] insists on having recognised one |
 //! | A5 | no one else places an equal order in the account | theirs may be taken for ours, and ours is then missing; never a duplicate. [`AccountMode::Shared`] claims nothing |
-//! | A6 | the `Date` of the service's answers is right to within ten minutes when a process begins | orders are assigned to another day, and under their names may be sent again; [`OrderEvent::ClockStepped`] reports it. With [`Settings::refuse_disputed_day`] no order leaves until a later `Date` and the machine's clock agree, and no `Date` alone moves the day |
+//! | A6 | the `Date` of the service's answers is right to within ten minutes when a process begins | orders are assigned to another day, and under their names may be sent again, or not at all; [`OrderEvent::ClockStepped`] reports it. With [`Settings::refuse_disputed_day`] no order leaves until a later `Date` and the machine's clock agree, and no `Date` alone moves the day |
 //! | A7 | an order that was answered with 401 or 429 was not executed, or is in a list that is read a second later | it is sent again and exists twice, also with [`ResendPolicy::Never`]; [`OrderEvent::RefusedButPlaced`] reports it |
 //!
 //! The true lateness of orders is measured: [`Tally::visibility_lag`] holds every observed lag, and

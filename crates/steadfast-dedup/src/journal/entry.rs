@@ -104,6 +104,14 @@ pub enum Record {
         /// The orders that were sent on it.
         intents: BTreeSet<IntentNo>,
     },
+    /// While the order was undecided, the service's clock named a later day than its own: its name stands for it until that
+    /// day. A later record with its own day takes this back.
+    NamedUntil {
+        /// The order's number.
+        intent: IntentNo,
+        /// The day.
+        day: TradingDay,
+    },
     /// A change of an order is about to be sent. Lists may show any order that was sent before in another form.
     Changed,
 }
@@ -129,6 +137,7 @@ impl Record {
             | Self::Ruled { .. }
             | Self::Unresolved { .. }
             | Self::Renamed { .. }
+            | Self::NamedUntil { .. }
             | Self::Changed => None,
         }
     }

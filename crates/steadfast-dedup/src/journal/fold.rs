@@ -93,7 +93,7 @@ impl Fold {
                     self.keep(account, Some(attempt.intent), entry);
                 }
             }
-            Record::Confirmed { intent } | Record::Heard { intent } => {
+            Record::Confirmed { intent } | Record::Heard { intent } | Record::NamedUntil { intent, .. } => {
                 let intent = *intent;
                 if self.intents.contains_key(&(account.clone(), intent)) {
                     self.keep(account, Some(intent), entry);

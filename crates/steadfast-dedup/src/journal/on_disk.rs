@@ -111,6 +111,10 @@ enum OnDisk {
         day: i64,
         intents: Vec<u64>,
     },
+    NamedUntil {
+        intent: u64,
+        day: i64,
+    },
     Changed {},
 }
 
@@ -182,6 +186,7 @@ impl OnDisk {
                 let intents = intents.into_iter().map(|intent| intent.0).collect();
                 Self::Renamed { from: from.0, day: day.0, intents }
             }
+            Record::NamedUntil { intent, day } => Self::NamedUntil { intent: intent.0, day: day.0 },
             Record::Changed => Self::Changed {},
         }
     }
@@ -234,6 +239,9 @@ impl OnDisk {
                 let intents = intents.into_iter().map(IntentNo).collect();
                 Record::Renamed { from: TradingDay(from), day: TradingDay(day), intents }
             }
+            Self::NamedUntil { intent, day } => {
+                Record::NamedUntil { intent: IntentNo(intent), day: TradingDay(day) }
+            }
             Self::Changed {} => Record::Changed,
         })
     }
@@ -272,6 +280,7 @@ mod tests {
             Record::Ruled { intent, order_id: None },
             Record::Ruled { intent, order_id: Some("o".into()) },
             Record::Renamed { from: day, day: TradingDay(0), intents: [intent].into() },
+            Record::NamedUntil { intent, day },
             Record::Changed,
         ];
         for (session, name) in

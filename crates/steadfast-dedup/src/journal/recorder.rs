@@ -132,6 +132,11 @@ impl Recorder {
                 self.journal.append(self.entry(Record::Confirmed { intent: *intent }));
             }
             Effect::DayRenamed { from, day, intents } => self.renamed(*from, *day, intents),
+            // As soon as possible: until then the name is free for the next process.
+            Effect::NamedUntil { intent, day } => {
+                let record = Record::NamedUntil { intent: *intent, day: *day };
+                drop(self.journal.append_durably(self.entry(record)));
+            }
             Effect::Decided(_) => {}
         }
     }

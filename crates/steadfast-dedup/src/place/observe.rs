@@ -64,7 +64,7 @@ impl Listener {
         // A cached copy may be of the day before.
         let fresh = !is_out_of_a_cache(response.headers());
         if response.status().is_success() {
-            self.account.hear_date_of_caller(&self.asked, response.headers());
+            self.account.hear_date(&self.asked, response.headers());
         }
         // With a journal, the guard names the session by a hash.
         let extensions = response.extensions();

@@ -60,6 +60,8 @@ pub(crate) struct Change {
     pub(crate) stepped: Option<i64>,
     /// It has been this day all the time: the one that was taken at first was wrong.
     pub(crate) corrected: Option<TradingDay>,
+    /// A date names this day, and midnight is not near by it.
+    pub(crate) dated: Option<TradingDay>,
 }
 
 impl DayClock {
@@ -133,15 +135,17 @@ impl DayClock {
 
     /// True if the last date names another day, and midnight is not near by it.
     fn is_another_by_date(&self, now: Reading) -> bool {
-        self.dated.is_some_and(|dated| {
-            let time = dated + now.carried;
-            !is_near_midnight(time) && TradingDay(time.div_euclid(DAY)) != self.day
-        })
+        self.day_by_date(now).is_some_and(|day| day != self.day)
     }
 
-    /// True if a date is where the last one, carried on, says that it is.
+    /// Returns the day that the last date names; `None` if midnight is near by it.
+    fn day_by_date(&self, now: Reading) -> Option<TradingDay> {
+        day_of(self.dated? + now.carried)
+    }
+
+    /// True if a date is where the last one, carried on, says that it is, and names no other day.
     pub(crate) fn expects(&self, now: Reading, date: i64) -> bool {
-        self.dated.is_some_and(|dated| agree(dated + now.carried, date))
+        self.dated.is_some_and(|dated| agree(dated + now.carried, date)) && !self.is_another_by_date(now)
     }
 
     /// Takes in the `Date` of an answer, in local time and to the second, and how long the answer took.
@@ -149,11 +153,16 @@ impl DayClock {
     /// The service's clock showed it at some instant of that time.
     pub(crate) fn date(&mut self, now: Reading, date: i64, took: i64) -> Change {
         if !(0..=LONGEST_ANSWER).contains(&took) {
-            return Change::default();
+            return Change { dated: day_of(date), ..Change::default() };
         }
         // Half a second for the fraction that a date leaves out, and half of `took` for the answer's way.
         let dated = date + 500 + took / 2 - now.carried;
         self.dated = Some(dated);
+        Change { dated: self.day_by_date(now), ..self.compare(now, dated) }
+    }
+
+    /// Compares a date with the other clocks.
+    fn compare(&mut self, now: Reading, dated: i64) -> Change {
         let wall = now.wall - now.carried;
         // The date and the wall clock agree, and the day rests on earlier dates or on the journal alone.
         let is_outvoted = self.is_by_one_alone() && agree(dated, wall);
@@ -169,7 +178,7 @@ impl DayClock {
         let was_contradicted = self.contradicted;
         let change = self.read(now);
         let stepped = (self.contradicted && !was_contradicted).then_some(wall - dated).or(change.stepped);
-        Change { stepped, corrected }
+        Change { stepped, corrected, dated: None }
     }
 
     /// Takes the day back if it has not begun by the service's clock, and returns the right one.
@@ -185,7 +194,7 @@ impl DayClock {
     }
 
     /// True if the day rests on dates alone, or dates deny it. A date with which the wall clock agrees may take it back.
-    pub(crate) fn is_by_one_alone(&self) -> bool {
+    fn is_by_one_alone(&self) -> bool {
         self.dates_alone == Some(self.day) || self.denied
     }
 
@@ -212,13 +221,13 @@ impl DayClock {
         let stepped = (right != wall).then(|| wall - dated);
         (self.believed, self.anchor, self.confirmed) = (right, right, true);
         self.reported = stepped.map(|_| wall);
-        let day_of = |time: i64| TradingDay((time + now.carried).div_euclid(DAY));
+        let day_at = |time: i64| TradingDay((time + now.carried).div_euclid(DAY));
         // The journal's day holds if it may have begun, by the date or by this machine's clock: an earlier process has sent
         // orders under it, and a wrong date must not free their names.
-        let latest = day_of(right + SLACK);
-        let journal_day = self.journal_day.min(latest.max(day_of(wall + SLACK)));
+        let latest = day_at(right + SLACK);
+        let journal_day = self.journal_day.min(latest.max(day_at(wall + SLACK)));
         self.denied = journal_day > latest;
-        let today = day_of(right).max(journal_day);
+        let today = day_at(right).max(journal_day);
         // If this machine's clock was behind, the wrong day is the one on which the process began, even if that day is
         // over by now.
         let begun = TradingDay(right.div_euclid(DAY)).max(self.day);
@@ -226,7 +235,7 @@ impl DayClock {
         self.day = corrected.unwrap_or(self.day);
         self.read(now);
         self.dates_alone = corrected.filter(|_| right != wall);
-        Change { stepped, corrected }
+        Change { stepped, corrected, dated: None }
     }
 
     /// Keeps the day against a date with which no other clock agrees.
@@ -235,7 +244,7 @@ impl DayClock {
     /// be taken for that day's, and another wrong date could free them.
     fn deny(&mut self, wall: i64, dated: i64) -> Change {
         (self.believed, self.anchor, self.confirmed, self.denied) = (wall, wall, true, true);
-        Change { stepped: Some(wall - dated), corrected: None }
+        Change { stepped: Some(wall - dated), ..Change::default() }
     }
 
     /// True if the wall clock says that the day has not begun.
@@ -275,6 +284,11 @@ impl DayClock {
         let confirmed = self.dated.is_some_and(|dated| agree(dated, self.believed));
         if confirmed || agree(wall, self.believed) { self.believed } else { self.believed.min(wall) }
     }
+}
+
+/// Returns the day of a time; `None` if midnight is near.
+fn day_of(time: i64) -> Option<TradingDay> {
+    (!is_near_midnight(time)).then(|| TradingDay(time.div_euclid(DAY)))
 }
 
 /// True if midnight is nearer than the slack.

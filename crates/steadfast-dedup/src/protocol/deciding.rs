@@ -22,6 +22,10 @@ impl OrderProtocol {
             self.tell_held_back(out);
         }
         let Some(ended) = self.time.begin_day(day) else { return };
+        // Without a midnight the clock was set: for the service the day may have begun before these orders left.
+        if !self.time.is_midnight_near() {
+            self.name_undecided_until(day, out);
+        }
         self.tell_unconfirmed(out);
         self.intents.begin_day(ended);
         for number in self.open_numbers() {

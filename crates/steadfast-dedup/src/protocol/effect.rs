@@ -34,4 +34,12 @@ pub enum Effect {
         /// The orders that were sent on it.
         intents: Vec<IntentNo>,
     },
+    /// The name of an order stands for it until this day, too, which may be later than its own; replayed as
+    /// [`Event::NamedUntil`](crate::Event::NamedUntil).
+    NamedUntil {
+        /// The order.
+        intent: IntentNo,
+        /// The day.
+        day: TradingDay,
+    },
 }

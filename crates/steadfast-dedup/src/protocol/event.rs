@@ -18,6 +18,12 @@ pub enum Event {
     DayBegan(TradingDay),
     /// The current trading day is this one: a clock that was wrong from the start had misnamed it.
     DayRenamed(TradingDay),
+    /// An answer of the service names this day, and by its clock midnight is not near.
+    ///
+    /// If it is not ours, the service's lists show orders of that day alone, and orders in doubt end without certainty. If it
+    /// is later, ours may be over, as on a machine that stood still over midnight: the names of orders that have left and are
+    /// undecided stand for them until that day, too. The name of our own day takes that back.
+    Dated(TradingDay),
     /// Whether midnight is near by any believable clock, ours or the service's.
     ///
     /// While it is, names and orders of yesterday also count today, and orders that are sent are never sent again.
@@ -168,6 +174,13 @@ pub enum Event {
         order: Arc<OrderRequest>,
         /// The caller's own name for it.
         name: ext::IntentId,
+    },
+    /// Replayed: the name of the intent's order stands for it until this day, too.
+    NamedUntil {
+        /// The intent.
+        intent: IntentNo,
+        /// The day.
+        day: TradingDay,
     },
     /// The journal of earlier runs has been replayed.
     ///

@@ -36,6 +36,8 @@ pub(crate) struct Intents {
     rejected_at: Option<Duration>,
     /// The last one of earlier processes.
     restored: Option<IntentNo>,
+    /// Until which days names stand for orders, where that is later than the days on which they were sent.
+    named_until: BTreeMap<IntentNo, TradingDay>,
 }
 
 impl Intents {
@@ -70,6 +72,7 @@ impl Intents {
     pub(crate) fn forget(&mut self, number: IntentNo) -> Option<Intent> {
         self.refused.remove(&number);
         self.unsent.remove(&number);
+        self.named_until.remove(&number);
         self.changed.push(number);
         self.free_name(number);
         self.all.remove(&number)
@@ -239,13 +242,33 @@ impl Intents {
         renamed
     }
 
+    /// Makes the name of an order stand for it until a day, too; true if that is new.
+    pub(crate) fn name_until(&mut self, number: IntentNo, day: TradingDay) -> bool {
+        self.named_until.insert(number, day) != Some(day)
+    }
+
+    /// True if the name of an order stands for it on a day, if it has one.
+    pub(crate) fn is_named_on(&self, number: IntentNo, day: TradingDay) -> bool {
+        let is_until = self.named_until.get(&number).is_some_and(|until| *until >= day);
+        is_until || self.all.get(&number).is_some_and(|intent| intent.day() == day || intent.keeps_name())
+    }
+
+    /// Lets no name stand for an order of an earlier day after this one; returns the orders for which that changes
+    /// something.
+    pub(crate) fn end_names_after(&mut self, day: TradingDay) -> Vec<IntentNo> {
+        self.named_until.extract_if(.., |_, until| *until > day).map(|(number, _)| number).collect()
+    }
+
     /// Carries over to the next day.
     ///
     /// Intents that were decided just now are kept a day longer: their callers may not have asked yet. One without
     /// certainty keeps its name on all days, until a user rules on it.
     pub(crate) fn begin_day(&mut self, ended: TradingDay) {
-        let is_over = |intent: &Intent| !(intent.day() == ended || intent.keeps_name());
-        let over = self.all.extract_if(.., |_, intent| is_over(intent));
+        self.named_until.retain(|_, until| *until > ended);
+        let is_over = |number: &IntentNo, intent: &Intent| {
+            !(intent.day() == ended || intent.keeps_name() || self.named_until.contains_key(number))
+        };
+        let over = self.all.extract_if(.., |number, intent| is_over(number, intent));
         self.changed.extend(over.map(|(number, _)| number));
         self.finished.retain(|number| self.all.contains_key(number));
         self.names.retain(|_, number| self.all.contains_key(number));

@@ -68,6 +68,7 @@ impl OrderProtocol {
             Event::Tick => {}
             Event::DayBegan(day) => self.begin_day(day, &mut out),
             Event::DayRenamed(day) => self.rename_day(day, &mut out),
+            Event::Dated(day) => self.hear_day(day, &mut out),
             Event::MidnightNear(near) => self.time.set_midnight_near(near),
             Event::Slept(slept) => self.time.sleep(slept),
             Event::ClockStepped { by, forward } => {
@@ -77,7 +78,7 @@ impl OrderProtocol {
             Event::Tagged { intent, tag } => self.tag(intent, tag),
             Event::Untagged(intent) => self.untag(intent),
             Event::Begun { attempt, session } => self.begin(attempt, session),
-            Event::Sent(attempt) => self.send(attempt),
+            Event::Sent(attempt) => self.send(attempt, &mut out),
             Event::Withheld(attempt) => self.withhold(attempt, &mut out),
             Event::Closed { attempt, outcome, answer } => self.close(attempt, outcome, answer, &mut out),
             Event::Reopened(intent) => self.repeat_refused(intent, &mut out),
@@ -94,6 +95,9 @@ impl OrderProtocol {
             Event::Confirmed(intent) => self.take_confirmed(intent),
             Event::Disbelieved(intent) => self.disbelieve_again(intent, &mut out),
             Event::NameKept { intent, day, order, name } => self.keep_name(intent, day, order, name),
+            Event::NamedUntil { intent, day } => {
+                self.intents.name_until(intent, day);
+            }
             Event::Restarted => self.restart(&mut out),
             Event::LastLook => self.begin_last_look(),
             Event::ReadOpened { read, purpose } => self.open_read(read, purpose),

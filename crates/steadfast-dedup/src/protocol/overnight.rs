@@ -20,6 +20,7 @@ use crate::{
         order_protocol::OrderProtocol,
         phase::Finding,
         reads::ReadStart,
+        resolution::Reason,
     },
 };
 
@@ -50,6 +51,40 @@ impl OrderProtocol {
                 self.listed.await_lists(&order_id, number, session, seen, now);
             } else {
                 self.listed.adopt(&order_id, number, seen);
+            }
+        }
+    }
+
+    /// Takes in the day that an answer of the service names.
+    pub(crate) fn hear_day(&mut self, day: TradingDay, out: &mut Vec<Effect>) {
+        let today = self.time.day();
+        self.time.hear_day(day);
+        if day == today {
+            for intent in self.intents.end_names_after(today) {
+                out.push(Effect::NamedUntil { intent, day });
+            }
+            return;
+        }
+        if day > today {
+            self.name_undecided_until(day, out);
+        }
+        // The service's lists show orders of that day alone.
+        for number in self.open_numbers() {
+            self.finish_unresolved(number, Reason::EpochChanged, out);
+        }
+        for number in self.intents.refused().clone() {
+            self.doubt_refused(number, out);
+            self.finish_unresolved(number, Reason::EpochChanged, out);
+        }
+    }
+
+    /// Makes the names of orders that have left and are undecided stand for them until a day, too.
+    pub(crate) fn name_undecided_until(&mut self, day: TradingDay, out: &mut Vec<Effect>) {
+        let has_left = |intent: &Intent| intent.name().is_some() && intent.first_left().is_some();
+        let undecided = self.live_intents().filter(|(_, intent)| has_left(intent));
+        for intent in undecided.map(|(number, _)| number).collect::<Vec<_>>() {
+            if self.intents.name_until(intent, day) {
+                out.push(Effect::NamedUntil { intent, day });
             }
         }
     }

@@ -65,8 +65,8 @@ impl OrderProtocol {
         let intent = self.intents.get(&number)?;
         // A name of yesterday is free once every clock says that the day is over, unless the order's end is
         // uncertain.
-        let ended = intent.day() != self.time.day() && !intent.keeps_name();
-        (!ended || self.time.is_midnight_near()).then_some((number, intent.order()))
+        let stands = self.intents.is_named_on(number, self.time.day()) || self.time.is_midnight_near();
+        stands.then(|| (number, intent.order()))
     }
 
     /// True if no order of the day has this tag or one that begins alike.

@@ -53,10 +53,13 @@ impl OrderProtocol {
         intent.begin(begun, session);
     }
 
-    pub(crate) fn send(&mut self, attempt: AttemptNo) {
+    pub(crate) fn send(&mut self, attempt: AttemptNo, out: &mut Vec<Effect>) {
         let sent = Sent { seq: self.time.tick(), at: self.time.now(), aging: self.time.aging() };
         self.fidelity.note_send(sent.seq);
         self.mark_sent(attempt, sent);
+        if let Some(day) = self.time.later_by_date() {
+            self.name_undecided_until(day, out);
+        }
     }
 
     fn mark_sent(&mut self, attempt: AttemptNo, sent: Sent) {

@@ -12,6 +12,8 @@ pub(crate) struct Timeline {
     /// For how long the machine has been suspended in total.
     slept: Duration,
     day: TradingDay,
+    /// The day that the service's last date named.
+    dated: TradingDay,
     /// Whether midnight is so near that the service's clock may be on the other side of it.
     midnight_near: bool,
     /// When the day began, if an earlier day ended in this process.
@@ -27,6 +29,7 @@ impl Timeline {
             now: Duration::ZERO,
             slept: Duration::ZERO,
             day,
+            dated: day,
             midnight_near: false,
             day_began: None,
             day_ends: None,
@@ -67,6 +70,16 @@ impl Timeline {
 
     pub(crate) fn day(&self) -> TradingDay {
         self.day
+    }
+
+    /// Takes in the day that the service's date names.
+    pub(crate) fn hear_day(&mut self, day: TradingDay) {
+        self.dated = day;
+    }
+
+    /// Returns the day that the service's last date named, if that is later than the day.
+    pub(crate) fn later_by_date(&self) -> Option<TradingDay> {
+        Some(self.dated).filter(|&dated| dated > self.day)
     }
 
     /// Begins a day and returns the one that ended; `None` if it is not a later one. Days never go back: each ends once.

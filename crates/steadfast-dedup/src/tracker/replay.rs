@@ -53,8 +53,19 @@ impl Replay {
     /// Replays one account's entries as of today.
     ///
     /// Yesterday is replayed as well: its names count while midnight is near, and orders it lost may be listed today.
-    /// Entries of a later day were written by a clock that ran ahead, and count as today's.
-    pub(crate) fn of<'a>(entries: impl IntoIterator<Item = &'a Entry>, today: TradingDay) -> Self {
+    /// Entries of a later day were written by a clock that ran ahead, and count as today's. Orders of earlier days whose names
+    /// stand for them until today count as yesterday's.
+    pub(crate) fn of<'a>(
+        entries: impl IntoIterator<Item = &'a Entry, IntoIter: Clone>,
+        today: TradingDay,
+    ) -> Self {
+        let entries = entries.into_iter();
+        let named_until = entries.clone().filter_map(|entry| match entry.record {
+            Record::NamedUntil { intent, day } => Some((intent, day)),
+            _ => None,
+        });
+        let named_until: BTreeMap<IntentNo, TradingDay> = named_until.collect();
+        let is_named_today = |intent| named_until.get(&intent).is_some_and(|&until| until >= today);
         let yesterday = TradingDay(today.0.saturating_sub(1));
         let mut replay = Self { first: yesterday, ..Self::default() };
         let mut turned = false;
@@ -71,7 +82,9 @@ impl Replay {
                 events.push(Event::DayBegan(today));
             }
             match entry.record.clone() {
-                Record::Begun { attempt, day, name, order, .. } if day < yesterday => {
+                Record::Begun { attempt, day, name, order, .. }
+                    if day < yesterday && !is_named_today(attempt.intent) =>
+                {
                     replay.next_intent = replay.next_intent.max(attempt.intent.0.saturating_add(1));
                     let verdict = Verdict::Unresolved(Unresolved::new(Reason::EpochChanged, Vec::new()));
                     let (account, intent) = (entry.account.clone(), attempt.intent);
@@ -128,6 +141,11 @@ impl Replay {
                 }
                 Record::Heard { intent } => {
                     replay.heard.insert(intent);
+                }
+                Record::NamedUntil { intent, day } => {
+                    if replay.orders.contains_key(&intent) {
+                        events.push(Event::NamedUntil { intent, day });
+                    }
                 }
                 // A user's ruling counts as much as a list.
                 Record::Ruled { intent, order_id } => {

@@ -88,7 +88,10 @@ impl SharedProtocol {
             match effect {
                 Effect::Decided(intent) => state.waiters.take(About::Intent(intent), &mut woken),
                 Effect::Report(event) => reports.push(event),
-                Effect::Seen { .. } | Effect::Confirmed(_) | Effect::DayRenamed { .. } => {}
+                Effect::Seen { .. }
+                | Effect::Confirmed(_)
+                | Effect::DayRenamed { .. }
+                | Effect::NamedUntil { .. } => {}
             }
         }
         state.reporting += usize::from(!reports.is_empty());

@@ -88,7 +88,7 @@ impl Timekeeper {
         }
         let near = self.day.is_midnight_near(reading);
         let turned = std::mem::replace(&mut self.near, near) != near;
-        let Change { stepped, corrected } = change;
+        let Change { stepped, corrected, dated } = change;
         let stepped = stepped
             .map(|by| Event::ClockStepped { by: Duration::from_millis(by.unsigned_abs()), forward: by > 0 });
         woke.then_some(Event::Slept(slept))
@@ -96,6 +96,8 @@ impl Timekeeper {
             .chain(stepped)
             .chain(turned.then_some(Event::MidnightNear(near)))
             .chain(corrected.map(Event::DayRenamed))
+            // Before the day that it may begin: it concerns what was sent on the one before.
+            .chain(dated.map(Event::Dated))
             .chain([Event::DayBegan(self.day.day())])
     }
 
@@ -120,12 +122,7 @@ impl Timekeeper {
         self.events(now, reading, change)
     }
 
-    /// True if clocks disagree about the day, and a later date may correct it.
-    pub(crate) fn is_by_one_alone(&self) -> bool {
-        self.day.is_by_one_alone()
-    }
-
-    /// True if this date is where the last one, carried on, says that it is.
+    /// True if this date is where the last one, carried on, says that it is, and names no other day.
     pub(crate) fn expects(&self, settings: &Settings, now: &Moment, date: i64) -> bool {
         self.day.expects(settings.reading(&self.start, now), date)
     }

@@ -58,7 +58,11 @@ pub fn unresolved(entries: &[Entry]) -> Vec<RecoveredOrder> {
                         Verdict::Unresolved(Unresolved::new(reason, candidates.clone()));
                 }
             }
-            Record::Seen { .. } | Record::Renamed { .. } | Record::Heard { .. } | Record::Changed => {}
+            Record::Seen { .. }
+            | Record::Renamed { .. }
+            | Record::Heard { .. }
+            | Record::NamedUntil { .. }
+            | Record::Changed => {}
         }
     }
     open.into_values().map(|undecided| undecided.order).collect()

@@ -5,7 +5,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     task::{Context, Poll},
     time::{Duration, UNIX_EPOCH},
@@ -17,8 +17,8 @@ use parking_lot::Mutex;
 use serde_json::json;
 use steadfast_call::{BoxError, Call, Failure, Outcome, Route, WallClock, ext, find_cause};
 use steadfast_dedup::{
-    AccountMode, Dedup, DedupLayer, GuardedBody, OrderEvent, OrderTag, OrderTracker, OrderWithheld, Recover,
-    RecoveredOrder, ResendPolicy, Ruling, SendGuard, SendGuardLayer, Settings, Verdict,
+    AccountMode, Dedup, DedupLayer, GuardedBody, OrderEvent, OrderTag, OrderTracker, OrderWithheld, Reason,
+    Recover, RecoveredOrder, ResendPolicy, Ruling, SendGuard, SendGuardLayer, Settings, Verdict,
     journal::{Disk, Durable, Entry, FileJournal, FileSystem, Journal, JournalError, Log, Record},
     unresolved,
 };
@@ -237,6 +237,11 @@ impl Process {
     fn kill(self) {
         self.journal.kill();
         self.cut.store(true, Ordering::Relaxed);
+    }
+
+    fn kill_and_start(self, world: &World) -> Self {
+        self.kill();
+        world.start()
     }
 
     async fn recover(&self) -> Vec<RecoveredOrder> {
@@ -1368,6 +1373,98 @@ async fn o03_wrong_dates_in_several_processes_free_no_name() {
             assert!(!refuses || told == Told::Attached("o1".into()), "{what}");
             assert_eq!(world.gateway.posts(), 1, "{what}");
         }
+    }
+}
+
+/// A service whose `Date` is days ahead of this machine's clock from some time on.
+fn days_ahead(world: &World, clocks: &Clockwork) -> Arc<AtomicU64> {
+    let (days, truth) = (Arc::new(AtomicU64::new(0)), clocks.clone());
+    let ahead = days.clone();
+    world.gateway.0.lock().date =
+        Some(WallClock::new(move || truth.truth() + s(86_400 * ahead.load(Ordering::SeqCst))));
+    days
+}
+
+/// Regression: a machine stood still over midnight, or a weekend, and its first request was an order, which left under the old
+/// day. Once the clock was set right, the name was free, and the next process sent the order again.
+#[tokio::test(start_paused = true)]
+async fn o03_an_order_whose_answer_names_a_later_day_keeps_its_name_on_that_day() {
+    for case in 0..16 {
+        let days = if case & 1 == 0 { 1 } else { 3 };
+        let [refuses, restarts, is_lost] = [2, 4, 8].map(|bit| case & bit != 0);
+        let what = format!("{days} days, refuses {refuses}, restarts {restarts}, is lost {is_lost}");
+        let clocks = Clockwork::before_midnight(s(43_200));
+        let world = World { settings: clocks.settings().refuse_disputed_day(refuses), ..World::new() };
+        let ahead = days_ahead(&world, &clocks);
+        let mut process = world.start();
+        assert_eq!(process.place_as("before", &order(3)).await, Told::Placed("o1".into()));
+        ahead.store(days, Ordering::SeqCst);
+        let told = if is_lost {
+            world.gateway.will([gw504().placed()]);
+            Told::Recovered("o2".into())
+        } else {
+            Told::Placed("o2".into())
+        };
+        assert_eq!(process.place_as("n", ORDER).await, told, "{what}");
+        clocks.set_wall(i64::try_from(86_400 * days).unwrap());
+        process = if restarts { process.kill_and_start(&world) } else { process };
+        assert_eq!(process.place_as("n", ORDER).await, Told::Attached("o2".into()), "{what}");
+        assert_eq!(process.place_as("before", &order(3)).await, Told::Placed("o3".into()), "{what}");
+        sleep(s(86_400)).await;
+        assert_eq!(process.place_as("n", ORDER).await, Told::Placed("o4".into()), "{what}: the day after");
+    }
+}
+
+/// Regression: a machine stood still over midnight while an order was in doubt. The new day's list is empty, and the order was
+/// sent again.
+#[tokio::test(start_paused = true)]
+async fn o03_a_list_of_another_day_shows_no_absence() {
+    for (refuses, day_late) in [(false, 1), (false, 3), (true, 1)] {
+        let clocks = Clockwork::before_midnight(s(43_200));
+        let world = World { settings: clocks.settings().refuse_disputed_day(refuses), ..World::new() };
+        let ahead = days_ahead(&world, &clocks);
+        let process = world.start();
+        assert_eq!(process.place_as("before", &order(3)).await, Told::Placed("o1".into()));
+        world.gateway.will([gw504().placed()]);
+        let call = process.start_placing("n", ORDER);
+        sleep(ms(100)).await;
+        ahead.store(day_late, Ordering::SeqCst);
+        world.gateway.0.lock().orders.clear();
+        call.await.unwrap();
+        let mut ends = process.tracker.unresolved();
+        assert_eq!(ends.len(), 1, "{refuses} {day_late}");
+        let verdict = ends.remove(0).verdict;
+        assert!(
+            matches!(&verdict, Verdict::Unresolved(it) if it.reason == Reason::EpochChanged),
+            "{verdict:?}"
+        );
+        assert_eq!(world.gateway.posts(), 2, "nothing is sent again");
+    }
+}
+
+/// A later `Date` was the service's mistake: on the next day the name is free.
+#[tokio::test(start_paused = true)]
+async fn o03_a_later_date_that_is_taken_back_holds_no_name() {
+    for (refuses, restarts) in [(false, false), (false, true), (true, false), (true, true)] {
+        let what = format!("refuses {refuses}, restarts {restarts}");
+        let clocks = Clockwork::before_midnight(s(43_200));
+        let world = World { settings: clocks.settings().refuse_disputed_day(refuses), ..World::new() };
+        let ahead = days_ahead(&world, &clocks);
+        let mut process = world.start();
+        assert_eq!(process.place_as("before", &order(3)).await, Told::Placed("o1".into()));
+        ahead.store(1, Ordering::SeqCst);
+        assert_eq!(process.place_as("n", ORDER).await, Told::Placed("o2".into()), "{what}");
+        ahead.store(0, Ordering::SeqCst);
+        process = if restarts { process.kill_and_start(&world) } else { process };
+        // The caller's list tells the date where orders are withheld, and the answer to an order where they are not.
+        let list = Request::get("https://gateway.example/v2/api/oms/orders").body(Body::default()).unwrap();
+        process.service.clone().oneshot(list).await.unwrap();
+        process.place("other", &ORDER.replace("INFY", "TCS")).await;
+        assert_eq!(process.place_as("n", ORDER).await, Told::Attached("o2".into()), "{what}");
+        sleep(s(86_400)).await;
+        process = if restarts { process.kill_and_start(&world) } else { process };
+        let told = process.place_as("n", ORDER).await;
+        assert!(matches!(&told, Told::Placed(id) if id != "o2"), "{what}: {told:?}");
     }
 }
 

@@ -26,7 +26,7 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response, header, request::Parts};
 use http_body_util::{BodyExt, Full};
-use steadfast::BoxError;
+use steadfast::{BoxError, call::BootClock};
 use steadfast_sandbox::{FaultEntry, Sandbox};
 use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
@@ -69,6 +69,8 @@ pub(crate) struct Wire {
 #[derive(Debug)]
 struct Shared {
     sandbox: Sandbox,
+    /// The client's.
+    boot: BootClock,
     chooser: Arc<Chooser>,
     weather: Weather,
     healed: AtomicBool,
@@ -86,9 +88,12 @@ enum End {
 }
 
 impl Wire {
-    pub(crate) fn new(sandbox: Sandbox, chooser: Arc<Chooser>, weather: Weather) -> Self {
+    pub(crate) fn new(sandbox: Sandbox, boot: BootClock, chooser: Arc<Chooser>, weather: Weather) -> Self {
         let (healed, log) = (AtomicBool::new(false), Mutex::default());
-        Self { shared: Arc::new(Shared { sandbox, chooser, weather, healed, log }), cut: Arc::default() }
+        Self {
+            shared: Arc::new(Shared { sandbox, boot, chooser, weather, healed, log }),
+            cut: Arc::default(),
+        }
     }
 
     /// Ends the process at this end. Returns the end for the next process, and the orders that have left and were not
@@ -260,7 +265,7 @@ impl Shared {
 
     /// Records a send, and returns its number.
     fn sends(&self, of: Call, token: &str) -> usize {
-        self.log().begins(of, token, self.sandbox.now())
+        self.log().begins(of, token, self.boot.now().unwrap_or_default())
     }
 
     /// Records how a send ended, or a later finding about that.

@@ -13,6 +13,11 @@ fn noon() -> DayClock {
     DayClock::new(at(NOON, 0), false)
 }
 
+/// Returns the change by a date that only names the day of this time.
+fn names(time: i64) -> Change {
+    Change { dated: Some(TradingDay(time.div_euclid(DAY))), ..Change::default() }
+}
+
 fn told(change: Change) -> Option<i64> {
     change.stepped.map(|by| by / HOUR)
 }
@@ -120,9 +125,10 @@ fn o03_a_clock_wrong_at_the_start_and_set_right_since_pins_no_day() {
             day.read(at(NOON + 1_000, 1_000));
         }
         let change = day.date(at(NOON + 2_000, 2_000), NOON + 2_000, 80);
+        let right = Some(TradingDay(10));
         assert_eq!(
             (change, day.day()),
-            (Change { stepped: None, corrected: Some(TradingDay(10)) }, TradingDay(10))
+            (Change { stepped: None, corrected: right, dated: right }, TradingDay(10))
         );
         day.read(at(NOON + 12 * HOUR, 12 * HOUR));
         assert_eq!(day.day(), TradingDay(11));
@@ -151,7 +157,7 @@ fn o03_a_date_alone_takes_back_no_day_of_the_journal() {
         assert_eq!((denied.corrected, day.day(), day.is_denied()), (None, TradingDay(10), true), "{wrong}");
         assert!(day.is_doubted());
         // The next one is right.
-        assert_eq!(day.date(at(NOON + 1_000, 1_000), NOON + 1_000, 80), Change::default());
+        assert_eq!(day.date(at(NOON + 1_000, 1_000), NOON + 1_000, 80), names(NOON));
         assert_eq!((day.day(), day.is_denied(), day.is_doubted()), (TradingDay(10), false, false));
         day.read(at(NOON + 12 * HOUR, 12 * HOUR));
         assert_eq!(day.day(), TradingDay(11));
@@ -185,7 +191,7 @@ fn o03_while_orders_are_withheld_a_date_alone_moves_no_day() {
         assert_eq!((day.day(), day.is_denied(), day.is_doubted()), (TradingDay(10), true, true), "{wrong}");
         // The date was wrong.
         let mut set_right = day.clone();
-        assert_eq!(day.date(at(NOON + 2_000, 2_000), NOON + 2_000, 80), Change::default());
+        assert_eq!(day.date(at(NOON + 2_000, 2_000), NOON + 2_000, 80), names(NOON));
         assert_eq!((day.day(), day.is_denied(), day.is_doubted()), (TradingDay(10), false, false));
         // The machine's clock was wrong.
         let now = at(NOON + wrong * DAY + 2_000, 2_000);
@@ -352,7 +358,8 @@ fn o03_a_date_of_another_day_denies_a_day_of_orders_until_it_is_right() {
             assert_eq!((day.day(), day.is_denied(), change.corrected), (TradingDay(10), withholds, None));
             // It is told once, and stays while the clocks go on.
             assert_eq!(change.stepped.is_some(), withholds, "{off}");
-            assert_eq!(day.date(at(NOON + 2 * HOUR, 2 * HOUR), NOON + 2 * HOUR + off, 80), Change::default());
+            let later = NOON + 2 * HOUR + off;
+            assert_eq!(day.date(at(NOON + 2 * HOUR, 2 * HOUR), later, 80), names(later));
             assert_eq!(day.is_denied(), withholds);
             day.date(at(NOON + 2 * HOUR, 2 * HOUR), NOON + 2 * HOUR, 80);
             assert!(!day.is_denied() && day.day() == TradingDay(10));

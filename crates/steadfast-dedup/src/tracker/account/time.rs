@@ -108,11 +108,12 @@ impl Account {
     }
 
     /// Takes in the `Date` of an answer to a request that was sent at `asked`.
+    ///
+    /// Each is compared: a machine that stood still over midnight has no other clock that says so.
     pub(crate) fn hear_date(self: &Arc<Self>, asked: &Moment, headers: &HeaderMap) {
         let now = self.settings.moment();
         let is_known = self.shared.look(|state| state.time.is_dated(&now));
-        // A machine that stood still over midnight has no clock that says so: where that withholds orders, each date is compared.
-        if is_known && !self.settings.refuse_disputed_day || is_out_of_a_cache(headers) {
+        if is_out_of_a_cache(headers) {
             return;
         }
         let date = headers.get(header::DATE).and_then(|date| date.to_str().ok());
@@ -128,17 +129,10 @@ impl Account {
             return;
         }
         self.with(|state, at, effects| {
+            state.tell_time(&self.settings, at, effects);
             let events = state.time.date(&self.settings, &now, date, took);
             state.tell(events, at, effects);
         });
-    }
-
-    /// As [`hear_date`](Self::hear_date), for a request of a caller, where a disputed day withholds orders: this side may send
-    /// none of its own before the next order, and while they are withheld.
-    pub(crate) fn hear_date_of_caller(self: &Arc<Self>, asked: &Moment, headers: &HeaderMap) {
-        if self.settings.refuse_disputed_day || self.shared.look(|state| state.time.is_by_one_alone()) {
-            self.hear_date(asked, headers);
-        }
     }
 
     /// Returns how much of the trading day is left.

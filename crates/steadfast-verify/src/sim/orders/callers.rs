@@ -25,9 +25,10 @@ const LONGEST_CALL: Duration = Duration::from_secs(400);
 #[derive(Clone, Debug)]
 pub(crate) struct Answers(Arc<Mutex<Vec<Asked>>>);
 
-/// When an order was last asked for, and its caller's result.
+/// When an order was first and last asked for, and its caller's result.
 #[derive(Clone, Debug, Default)]
 struct Asked {
+    first: Option<Instant>,
     begun: Option<Instant>,
     told: Option<Told>,
 }
@@ -39,6 +40,13 @@ impl Answers {
 
     fn lock(&self) -> MutexGuard<'_, Vec<Asked>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that an order is asked for now.
+    fn ask(&self, index: usize) {
+        let asked = &mut self.lock()[index];
+        asked.begun = Some(Instant::now());
+        asked.first = asked.first.or(asked.begun);
     }
 
     pub(crate) fn take(&self) -> (Vec<Option<Instant>>, Vec<Option<Told>>) {
@@ -98,7 +106,7 @@ pub(crate) async fn drive<T: Trader>(
         callers.spawn(async move {
             for (index, wanted) in orders {
                 sleep_until(start + wanted.at).await;
-                answers.lock()[index].begun = Some(Instant::now());
+                answers.ask(index);
                 let patience = wanted.patience.unwrap_or(LONGEST_CALL);
                 let place = async || match timeout(patience, trader.place(&wanted)).await {
                     Ok(answer) => Some(answer),
@@ -111,7 +119,7 @@ pub(crate) async fn drive<T: Trader>(
                 {
                     sleep(wanted.repeated_after).await;
                     if clocks.is_first_day() {
-                        answers.lock()[index].begun = Some(Instant::now());
+                        answers.ask(index);
                         answer = place().await;
                     }
                 }
@@ -128,12 +136,14 @@ pub(crate) async fn drive<T: Trader>(
     while callers.join_next().await.is_some() {}
 }
 
-/// Asks once more for every order that has a name and was placed. On the same day nothing may be sent for it.
+/// Asks once more for every order that has a name and was placed. On the day on which it was asked for, nothing may be sent
+/// for it.
 pub(crate) async fn ask_again(trader: &Ours, workload: &Workload, answers: &Answers, clocks: &Clocks) {
     let asked = answers.lock().clone();
     for (wanted, asked) in workload.wanted.iter().zip(asked) {
         // An order that is in doubt again may make the call wait until the day is over.
-        if clocks.is_first_day() && trader.names(wanted) && matches!(asked.told, Some(Told::Placed(_))) {
+        let is_its_day = || asked.first.is_some_and(|at| clocks.is_day_of(at));
+        if trader.names(wanted) && matches!(asked.told, Some(Told::Placed(_))) && is_its_day() {
             drop(timeout(LONGEST_CALL, trader.place(wanted)).await);
         }
     }

@@ -15,7 +15,8 @@ use crate::sim::{
     chooser::{Chooser, Site},
 };
 
-/// The clocks of one session. The gateway's is right; the client's wall clock may be wrong, and its machine suspended.
+/// The clocks of one session. The gateway's is right; the client's wall clock may be wrong, and its machine suspended, or
+/// stopped like a virtual machine, which no clock of its own shows.
 #[derive(Clone, Debug)]
 pub(crate) struct Clocks {
     /// The gateway's wall clock.
@@ -38,6 +39,8 @@ pub(crate) struct Clocks {
 struct Nap {
     after: Duration,
     lasts: Duration,
+    /// Its wall clock and its boot clock stand still, too.
+    unseen: bool,
 }
 
 /// A change of a wall clock, at a time after the start.
@@ -56,17 +59,22 @@ const BEGIN: Duration = Duration::from_secs(1_795_240_800);
 /// The rest of the trading day from then on.
 const DAY_LEFT: Duration = Duration::from_secs(45_000);
 const A_DAY: i64 = 86_400_000;
+const DAY: Duration = Duration::from_secs(86_400);
 /// Midnight or a wrong clock comes within this many milliseconds of the start.
 const WITHIN: u32 = 40_000;
+/// The kind of wrong clock whose machine stops.
+const STOPS: u32 = 8;
 /// The size of a small step, no more than the error of a clock that was never set.
 const STEP: i64 = 4_000;
 
 impl Clocks {
     /// Returns the clocks of a seed.
     pub(crate) fn of(chooser: &Chooser, axes: Axes) -> Self {
-        let (day_left, changes) =
-            if axes.has(Axis::WallClock) { wrong(chooser) } else { (DAY_LEFT, Vec::new()) };
-        let naps = if axes.has(Axis::Suspend) { naps(chooser) } else { Vec::new() };
+        let (day_left, changes, stop) =
+            if axes.has(Axis::WallClock) { wrong(chooser) } else { (DAY_LEFT, Vec::new(), None) };
+        let mut naps = if axes.has(Axis::Suspend) { naps(chooser) } else { Vec::new() };
+        naps.extend(stop.map(|after| Nap { after, lasts: DAY, unseen: true }));
+        naps.sort_by_key(|nap| nap.after);
         let (start, is_wrong) = (Instant::now(), !changes.is_empty());
         let suspended = Arc::new(AtomicU64::new(0));
         let epoch = UNIX_EPOCH + BEGIN + DAY_LEFT - day_left;
@@ -94,25 +102,45 @@ impl Clocks {
         self.is_wrong
     }
 
+    /// Returns how much time has passed for the gateway since the start.
+    fn passed(&self, at: Instant) -> Duration {
+        let passed = at - self.start;
+        let slept = self.naps.iter().filter(|nap| nap.after <= passed).map(|nap| nap.lasts);
+        passed + slept.sum::<Duration>()
+    }
+
+    /// Returns the number of the gateway's day at an instant; that of the session's start is 0.
+    fn day(&self, at: Instant) -> u64 {
+        (self.passed(at) + DAY - self.day_left).as_secs() / DAY.as_secs()
+    }
+
+    /// True if a name that was first used at this instant still means the same order: on the gateway's day. In the first
+    /// ten minutes of a day the client may have taken it for the one before.
+    pub(crate) fn is_day_of(&self, at: Instant) -> bool {
+        let since_midnight = (self.passed(at) + DAY - self.day_left).as_secs() % DAY.as_secs();
+        let is_certain = self.day(at) == 0 || since_midnight >= 10 * 60;
+        is_certain && self.day(at) == self.day(Instant::now())
+    }
+
     /// True while the gateway is still on the day of the session's start.
     pub(crate) fn is_first_day(&self) -> bool {
-        let slept = Duration::from_millis(self.suspended.load(Ordering::Relaxed));
-        self.start.elapsed() + slept < self.day_left
+        self.day(Instant::now()) == 0
     }
 
     /// True while names of the first day still mean the same orders: until ten minutes after it, less one minute for
     /// asking.
     pub(crate) fn do_names_hold(&self) -> bool {
-        let slept = Duration::from_millis(self.suspended.load(Ordering::Relaxed));
-        self.start.elapsed() + slept < self.day_left + Duration::from_secs(9 * 60)
+        self.passed(Instant::now()) < self.day_left + Duration::from_secs(9 * 60)
     }
 
     /// Suspends the machine at its times, while the gateway and the others go on.
     pub(crate) async fn suspend(self, sandbox: Sandbox) {
-        for Nap { after, lasts } in self.naps {
+        for Nap { after, lasts, unseen } in self.naps {
             sleep_until(self.start + after).await;
-            let millis = u64::try_from(lasts.as_millis()).unwrap_or_default();
-            self.suspended.fetch_add(millis, Ordering::Relaxed);
+            if !unseen {
+                let millis = u64::try_from(lasts.as_millis()).unwrap_or_default();
+                self.suspended.fetch_add(millis, Ordering::Relaxed);
+            }
             sandbox.advance(lasts);
         }
     }
@@ -124,14 +152,15 @@ pub(crate) fn wall_clock() -> WallClock {
     WallClock::new(move || begin + start.elapsed())
 }
 
-/// Returns the rest of the day, and the changes of the client's clock.
-fn wrong(chooser: &Chooser) -> (Duration, Vec<Change>) {
+/// Returns the rest of the day, the changes of the client's clock, and when its machine stops for a day, if it does.
+fn wrong(chooser: &Chooser) -> (Duration, Vec<Change>, Option<Duration>) {
     let millis = |what, n| u64::from(chooser.choose(Site::new(what), n));
     let (at, more) = (Duration::from_millis(millis("clock.at", WITHIN)), millis("clock.more", WITHIN));
     let little = Duration::from_millis(more % STEP.unsigned_abs());
     let later = at + Duration::from_millis(1 + more);
     let steps = |at, by| (at, What::Steps(by));
-    match chooser.weigh(Site::new("clock.kind"), &[10, 16, 12, 18, 18, 10, 8, 8]) {
+    let kind = chooser.weigh(Site::new("clock.kind"), &[10, 16, 12, 18, 18, 10, 8, 8, 12]);
+    let (day_left, changes) = match kind {
         // Set back over midnight, which then comes a second time.
         1 => (at, vec![steps(at + little, -STEP)]),
         // Set forward over midnight, and back.
@@ -152,8 +181,11 @@ fn wrong(chooser: &Chooser) -> (Duration, Vec<Change>) {
         }
         // Midnight with a right clock: a step of zero.
         7 => (at, vec![steps(at, 0)]),
+        // Stands still with its machine, and is set right some time after that.
+        STOPS => (DAY_LEFT, vec![steps(later, A_DAY)]),
         _ => (DAY_LEFT, Vec::new()),
-    }
+    };
+    (day_left, changes, (kind == STOPS).then_some(at))
 }
 
 fn naps(chooser: &Chooser) -> Vec<Nap> {
@@ -163,12 +195,11 @@ fn naps(chooser: &Chooser) -> Vec<Nap> {
         Nap {
             after: Duration::from_millis(u64::from(chooser.choose(site("nap.after"), 60_000))),
             lasts: Duration::from_millis(u64::from(10_000 + chooser.choose(site("nap.lasts"), longest))),
+            unseen: false,
         }
     };
     let many = [0, 1, 2][chooser.weigh(Site::new("naps"), &[10, 60, 30]) as usize];
-    let mut naps: Vec<Nap> = (1..=many).map(nap).collect();
-    naps.sort_by_key(|nap| nap.after);
-    naps
+    (1..=many).map(nap).collect()
 }
 
 /// Returns how far a clock is ahead after `passed`, in milliseconds.
@@ -256,6 +287,19 @@ mod tests {
         assert_eq!(clocks.start.elapsed(), 4 * S);
         assert_eq!((clocks.boot.now(), sandbox.now()), (Some(34 * S), 34 * S));
         assert_eq!(clocks.wall.now().duration_since(clocks.gateway.now()).unwrap(), 30 * S);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_machine_that_stops_has_yesterdays_clocks_until_they_are_set() {
+        let clocks = clocks(STOPS, 5_000, 7_999);
+        let sandbox = Sandbox::builder().wall_clock(clocks.gateway.now()).build().unwrap();
+        clocks.clone().suspend(sandbox.clone()).await;
+        assert_eq!((clocks.boot.now(), sandbox.now()), (Some(5 * S), 5 * S + DAY));
+        assert_eq!(ahead(&clocks), 0);
+        assert_eq!((clocks.day(clocks.start), clocks.day(Instant::now())), (0, 1));
+        assert!(!clocks.is_first_day() && !clocks.do_names_hold());
+        tokio::time::advance(8 * S).await;
+        assert_eq!(ahead(&clocks), A_DAY);
     }
 
     #[tokio::test(start_paused = true)]

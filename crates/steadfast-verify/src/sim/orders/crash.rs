@@ -80,7 +80,7 @@ impl MemoryJournal {
 }
 
 /// Every name in [`MemoryJournal::counts`].
-pub(crate) const WRITTEN: [&str; 13] = [
+pub(crate) const WRITTEN: [&str; 14] = [
     "journal.begun",
     "journal.closed-not-sent",
     "journal.closed-not-executed",
@@ -93,6 +93,7 @@ pub(crate) const WRITTEN: [&str; 13] = [
     "journal.ruled",
     "journal.confirmed",
     "journal.renamed",
+    "journal.named-until",
     "journal.unresolved",
 ];
 
@@ -110,8 +111,9 @@ const fn name(record: &Record) -> &'static str {
         Record::Ruled { .. } => 9,
         Record::Confirmed { .. } => 10,
         Record::Renamed { .. } => 11,
+        Record::NamedUntil { .. } => 12,
         // Kinds of records from later versions count as the last kind.
-        _ => 12,
+        _ => 13,
     }]
 }
 

@@ -39,10 +39,10 @@ pub(crate) fn items(outcome: &Outcome, medium: Medium, axes: Axes) -> Vec<Item> 
     names.dedup();
     let faults = names.into_iter().map(|name| Item { name, times: outcome.faults.of(name), least: LEAST });
     // No person checks orders in a simulation, so there are no rulings. No order is invalid, so none is rejected.
-    // Only a wrong clock gives a day a wrong name.
+    // Only a wrong clock gives a day a wrong name, or a name two days.
     let is_drawn = |name: &&str| match *name {
         "journal.ruled" | "journal.closed-rejected" => false,
-        "journal.renamed" => axes.has(Axis::WallClock),
+        "journal.renamed" | "journal.named-until" => axes.has(Axis::WallClock),
         _ => true,
     };
     let written = WRITTEN.into_iter().filter(is_drawn);

@@ -155,7 +155,7 @@ fn judge_order(
         }
         // A send without a connection carries nothing; the client checks the age only once there is one.
         if let Some(lost) = lost.filter(|_| !matches!(send.ended, Some((_, Ended::NotSent)))) {
-            let age = send.sent_at_gateway.saturating_sub(lost.sent_at_gateway);
+            let age = send.sent_by_boot.saturating_sub(lost.sent_by_boot);
             broken.add("resent_too_old", age > OLDEST_RESEND);
         }
         match then {
@@ -256,7 +256,7 @@ mod tests {
             of: call.clone(),
             session: 0,
             sent: at(millis),
-            sent_at_gateway: Duration::from_millis(millis),
+            sent_by_boot: Duration::from_millis(millis),
             ended: ended.map(|ended| (at(millis + 100), ended)),
         };
         all.iter().map(exchange).collect()
@@ -350,7 +350,7 @@ mod tests {
         let mut all = sends(&order, start, &[(0, Some(INTERNAL)), (15_300, answered(200))]);
         all.extend(sends(&Call::Verification, start, &[(600, answered(200)), (15_100, answered(200))]));
         assert!(found(&all).is_empty());
-        all[1].sent_at_gateway += Duration::from_secs(10_800);
+        all[1].sent_by_boot += Duration::from_secs(10_800);
         assert_eq!(found(&all), ["resent_too_old"]);
         // A resend that did not leave.
         let thrice = |between: &[u64]| {

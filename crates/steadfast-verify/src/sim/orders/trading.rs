@@ -121,7 +121,7 @@ async fn trade(
         weather.list_ids_as_they_are();
     }
     let sandbox = sandbox(chooser, &weather, scope, reading, &clocks.gateway, world.axes)?;
-    let wire = Wire::new(sandbox.clone(), chooser.clone(), weather);
+    let wire = Wire::new(sandbox.clone(), clocks.boot.clone(), chooser.clone(), weather);
     let session = match client {
         Client::Rival(policy) => {
             let rival = Arc::new(Rival::new(policy, &sandbox, &wire)?);

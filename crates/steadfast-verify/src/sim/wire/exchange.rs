@@ -14,8 +14,8 @@ pub(crate) struct Exchange {
     /// The number of its token.
     pub(crate) session: usize,
     pub(crate) sent: Instant,
-    /// The gateway's clock at the send; it runs on while the client's machine is suspended.
-    pub(crate) sent_at_gateway: Duration,
+    /// The client's boot clock at the send; it runs on while the machine is suspended.
+    pub(crate) sent_by_boot: Duration,
     /// When the client learned its end, if it waited that long.
     pub(crate) ended: Option<(Instant, Ended)>,
 }

@@ -140,14 +140,14 @@ impl WireLog {
     }
 
     /// Records a send, and returns its number.
-    pub(super) fn begins(&mut self, of: Call, token: &str, sent_at_gateway: Duration) -> usize {
+    pub(super) fn begins(&mut self, of: Call, token: &str, sent_by_boot: Duration) -> usize {
         let known = self.sessions.iter().position(|known| known == token);
         let session = known.unwrap_or_else(|| {
             self.sessions.push(token.to_owned());
             self.sessions.len() - 1
         });
         let sent = Instant::now();
-        self.seen.exchanges.push(Exchange { of, session, sent, sent_at_gateway, ended: None });
+        self.seen.exchanges.push(Exchange { of, session, sent, sent_by_boot, ended: None });
         self.seen.exchanges.len() - 1
     }
 
