@@ -8,7 +8,8 @@ mod entry;
 mod file;
 mod key;
 mod line;
-mod print;
+mod options;
+pub(crate) mod print;
 mod zones;
 
 use std::{
@@ -59,8 +60,15 @@ pub(crate) fn refuse_empty_address() -> Result<(), Failed> {
 /// A command line that was read.
 pub(crate) enum Parsed {
     Run(Box<crate::Args>),
-    /// It asks where its values come from, and they are printed.
-    Shown,
+    /// It asks where its values come from.
+    Show(Box<Origins>),
+}
+
+/// The values of a verb: what the command line itself and the environment have, and what holds with the file.
+pub(crate) struct Origins {
+    path: Vec<String>,
+    given: ArgMatches,
+    taken: ArgMatches,
 }
 
 /// Reads a command line, and the config file that it or the environment names.
@@ -83,8 +91,8 @@ pub(crate) fn parse(line: Vec<OsString>) -> Result<Parsed, Refused> {
     let matches = matches.map_err(|error| Refused::Line(line::with_origin(error, &path, &whole)))?;
     if given.try_get_one::<bool>("print_config").ok().flatten() == Some(&true) {
         let (path, taken) = deepest(&matches);
-        print::show(&path, given, taken).map_err(Refused::File)?;
-        return Ok(Parsed::Shown);
+        let path = path.into_iter().map(str::to_owned).collect();
+        return Ok(Parsed::Show(Box::new(Origins { path, given: given.clone(), taken: taken.clone() })));
     }
     crate::Args::from_arg_matches(&matches).map(|args| Parsed::Run(Box::new(args))).map_err(Refused::Line)
 }

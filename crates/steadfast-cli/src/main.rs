@@ -96,16 +96,16 @@ enum Verb {
 
 fn main() -> ExitCode {
     let begun = core_dump::forbid().map_err(Refused::File);
-    let args = match begun.and_then(|()| config::parse(std::env::args_os().collect())) {
-        Ok(Parsed::Run(args)) => Some(*args),
-        Ok(Parsed::Shown) => None,
+    let done = match begun.and_then(|()| config::parse(std::env::args_os().collect())) {
+        Ok(Parsed::Run(args)) => verb(*args),
+        Ok(Parsed::Show(origins)) => config::print::show(&origins),
         Err(Refused::Line(error)) => return refuse(&error),
         Err(Refused::File(failed)) => {
             exit::say(&failed);
             return failed.code();
         }
     };
-    match stdout::settle(args.map_or(Ok(()), verb)) {
+    match stdout::settle(done) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failed) => {
             exit::say(&failed);

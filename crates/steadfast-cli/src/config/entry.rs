@@ -6,8 +6,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::{
     Problem,
-    key::{FORMS, Key, Kind, SECRETS, TABLES, nearest, of_table},
-    zones,
+    key::{FORMS, Key, Kind, SECRETS, TABLES, ZONE_KEYS, ZONE_TABLES, nearest, of_table},
 };
 
 /// A key with its value. Not to be printed: it may hold a secret.
@@ -117,11 +116,11 @@ fn table_of(name: &str) -> Result<&'static str, String> {
 
 /// Returns the table of a zone, or what was probably meant.
 fn table_of_zone(name: &str) -> Result<&'static str, String> {
-    let of_zone = |name: &str| zones::TABLES.into_iter().find(|(_, zone)| zone.as_str() == name);
+    let of_zone = |name: &str| ZONE_TABLES.into_iter().find(|(_, zone)| zone.as_str() == name);
     if let Some((table, _)) = of_zone(name) {
         return Ok(table);
     }
-    let names = zones::TABLES.map(|(_, zone)| zone.as_str());
+    let names = ZONE_TABLES.map(|(_, zone)| zone.as_str());
     Err(match nearest(name, names) {
         Some(near) => format!("unknown zone {name:?}: did you mean [zones.{near}]?"),
         None => format!("unknown zone {name:?}; there are {}", names.join(", ")),
@@ -156,7 +155,7 @@ fn unknown_key(table: &str, name: &str, keys: &[Key]) -> String {
             };
         }
     }
-    if zones::KEYS.iter().any(|(key, _)| *key == spelled) && !table.starts_with("zones.") {
+    if ZONE_KEYS.iter().any(|(key, _)| *key == spelled) && !table.starts_with("zones.") {
         return format!("{told}: {spelled} stands in the table of a zone, such as [zones.general]");
     }
     match nearest(name, keys.iter().map(|key| key.name.as_str())) {

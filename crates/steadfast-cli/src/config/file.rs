@@ -10,7 +10,7 @@ use super::{
     Problem, Problems,
     entry::{Entry, entries},
     key::{FORMS, Kind},
-    line,
+    options,
     zones::Zones,
 };
 use crate::readable;
@@ -40,7 +40,7 @@ impl ConfigFile {
                 whole(format!("it holds {name}, and {error}: `chmod go-rwx {path}`, or use {name}-file"))
             })?;
         }
-        let mut problems = line::problems(&entries);
+        let mut problems = options::problems(&entries);
         match Zones::of(&entries) {
             Ok(zones) if problems.is_empty() => return Ok(Self { path: path.to_owned(), entries, zones }),
             Ok(_) => {}

@@ -1,6 +1,6 @@
 //! The keys of a config file: the names of options, in tables named after their verbs.
 
-use super::zones;
+use steadfast::limit::Zone;
 
 /// The kind of a key's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,6 +74,19 @@ const OPTIONS: [(&str, &str, Kind); 22] = [
     ("replay", "refusal-lag", Kind::Number),
 ];
 
+/// The tables of zones, and the zones that they change.
+pub(super) const ZONE_TABLES: [(&str, Zone); 5] = [
+    ("zones.api_key", Zone::API_KEY),
+    ("zones.data", Zone::DATA),
+    ("zones.general", Zone::GENERAL),
+    ("zones.otp", Zone::OTP),
+    ("zones.place_order", Zone::PLACE_ORDER),
+];
+
+/// The keys of each.
+pub(super) const ZONE_KEYS: [(&str, Kind); 4] =
+    [("headroom", Kind::Number), ("limits", Kind::Texts), ("profile", Kind::Text), ("settle", Kind::Text)];
+
 /// The values of `STEADFAST_` variables, by the names of the keys. The first two are no secrets.
 pub(crate) const SECRETS: [&str; 9] = [
     "client-id",
@@ -92,8 +105,8 @@ pub(crate) const FORMS: [&str; 3] = ["", "-file", "-command"];
 
 /// Returns the keys of a table.
 pub(crate) fn of_table(table: &str) -> Vec<Key> {
-    if let Some((zone, _)) = zones::TABLES.into_iter().find(|(zone, _)| *zone == table) {
-        let keys = zones::KEYS.into_iter();
+    if let Some((zone, _)) = ZONE_TABLES.into_iter().find(|(zone, _)| *zone == table) {
+        let keys = ZONE_KEYS.into_iter();
         return keys.map(|(name, kind)| Key { table: zone, name: name.to_owned(), kind }).collect();
     }
     let options = OPTIONS.iter().filter(|(of, ..)| *of == table);

@@ -1,18 +1,18 @@
 //! `--print-config`: each value, and where it comes from.
 
-use clap::{ArgMatches, parser::ValueSource};
+use clap::parser::ValueSource;
 
 use super::{
-    command, file,
-    key::{self, Key, Kind, SECRETS},
-    line::option,
+    Origins, command, file,
+    key::{self, Key, Kind, SECRETS, ZONE_TABLES},
+    options::option,
     refuse_empty_address, zones,
 };
 use crate::{exit::Failed, secret, stdout::print_line};
 
-/// Prints the values of a verb as a config file, with their origins as comments. `given` is what the command line itself
-/// and the environment have, `taken` what holds with the file.
-pub(super) fn show(path: &[&str], given: &ArgMatches, taken: &ArgMatches) -> Result<(), Failed> {
+/// Prints the values of a verb as a config file, with their origins as comments.
+pub(crate) fn show(Origins { path, given, taken }: &Origins) -> Result<(), Failed> {
+    let path: Vec<&str> = path.iter().map(String::as_str).collect();
     let mut command = command();
     command.build();
     let Some(verb) = path.iter().try_fold(&command, |at, name| at.find_subcommand(name)) else {
@@ -43,7 +43,7 @@ pub(super) fn show(path: &[&str], given: &ArgMatches, taken: &ArgMatches) -> Res
             (_, None) => print_line(format_args!("# {} is not set", key.name)),
         }
     };
-    let table = key::own_table(path).unwrap_or_default();
+    let table = key::own_table(&path).unwrap_or_default();
     let has_account = option(verb, "base-url").is_some();
     for key in key::of_table("") {
         // A replay's own command line decides whether it is real.
@@ -63,7 +63,7 @@ pub(super) fn show(path: &[&str], given: &ArgMatches, taken: &ArgMatches) -> Res
         }
     }
     if has_account {
-        zones::TABLES.iter().for_each(|(table, _)| show_zone(table));
+        ZONE_TABLES.iter().for_each(|(table, _)| show_zone(table));
     }
     if !table.is_empty() {
         print_line(format_args!("[{table}]"));

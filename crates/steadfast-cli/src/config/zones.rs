@@ -7,21 +7,8 @@ use steadfast::limit::{Builder, Profile, Quota, Zone, ZoneLimiter};
 use super::{
     Problem,
     entry::Entry,
-    key::{Kind, nearest},
+    key::{ZONE_TABLES, nearest},
 };
-
-/// The tables, and the zones that they change.
-pub(super) const TABLES: [(&str, Zone); 5] = [
-    ("zones.api_key", Zone::API_KEY),
-    ("zones.data", Zone::DATA),
-    ("zones.general", Zone::GENERAL),
-    ("zones.otp", Zone::OTP),
-    ("zones.place_order", Zone::PLACE_ORDER),
-];
-
-/// The keys of each.
-pub(super) const KEYS: [(&str, Kind); 4] =
-    [("headroom", Kind::Number), ("limits", Kind::Texts), ("profile", Kind::Text), ("settle", Kind::Text)];
 
 /// The changes that a file makes to the service's zones.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +19,7 @@ impl Zones {
     pub(super) fn of(entries: &[Entry]) -> Result<Self, Vec<Problem>> {
         let (mut zones, mut problems) = (Self::default(), Vec::new());
         for entry in entries {
-            let Some((_, zone)) = TABLES.into_iter().find(|(table, _)| *table == entry.key.table) else {
+            let Some((_, zone)) = ZONE_TABLES.into_iter().find(|(table, _)| *table == entry.key.table) else {
                 continue;
             };
             let checked = Change::read(entry).and_then(|change| zones.with(zone, change));
@@ -110,7 +97,7 @@ fn windows(zone: Zone, given: &[(u32, Duration)]) -> Vec<(u32, Duration)> {
 
 /// Returns the limits of a table in words, as a file has them; without an entry those of the service.
 pub(super) fn limits(table: &str, entry: Option<&Entry>) -> Option<Vec<String>> {
-    let (_, zone) = TABLES.into_iter().find(|(its, _)| *its == table)?;
+    let (_, zone) = ZONE_TABLES.into_iter().find(|(its, _)| *its == table)?;
     let given: Option<Vec<_>> =
         entry.map_or(Some(Vec::new()), |entry| entry.texts().iter().map(|text| limit(text).ok()).collect());
     let mut windows = windows(zone, &given?);

@@ -4,7 +4,7 @@
 //! the folders.
 
 use std::{
-    fs::{File, TryLockError},
+    fs::{self, File, TryLockError},
     path::{Path, PathBuf},
 };
 
@@ -12,7 +12,6 @@ use steadfast::call::file::open_own;
 
 #[cfg(target_os = "linux")]
 use super::machine::Presence;
-use super::upstream::make_folder_of;
 use crate::{
     account::Account,
     exit::{Failed, print_note},
@@ -54,6 +53,16 @@ impl Lock {
             presence: None,
         })
     }
+}
+
+/// Makes the folder of a file, for its user alone.
+pub(super) fn make_folder_of(path: &Path) -> Result<(), Failed> {
+    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder).map_err(|error| Failed::usage(format!("{}: {error}", folder.display())))
 }
 
 /// Locks a file as long as it is open. `held` says what it means that another program holds it.

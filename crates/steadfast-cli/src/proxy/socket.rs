@@ -12,7 +12,7 @@ use std::{
 
 use tokio::net::UnixListener;
 
-use super::{lock, upstream::make_folder_of};
+use super::lock::{self, make_folder_of};
 use crate::exit::Failed;
 
 /// The path of a socket that this process listens at. It goes with this value.

@@ -16,7 +16,10 @@ use tokio::net::TcpListener;
 
 #[cfg(feature = "redis")]
 use super::owner::Shares;
-use super::{lock::Lock, other_journals, random_token};
+use super::{
+    lock::{Lock, make_folder_of},
+    other_journals, random_token,
+};
 #[cfg(feature = "redis")]
 use crate::redis::{At, Store};
 use crate::{
@@ -205,15 +208,6 @@ impl Upstream {
         tokio::spawn(async move { sandbox.serve_admin(listener, std::future::pending()).await });
         Ok(Some(address))
     }
-}
-
-pub(super) fn make_folder_of(path: &Path) -> Result<(), Failed> {
-    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder).map_err(|error| Failed::usage(format!("{}: {error}", folder.display())))
 }
 
 /// Returns the token in a file that only its user can read.
