@@ -17,7 +17,7 @@ pub(crate) use self::{
 use crate::{
     clock::{seconds, wall},
     readable::{identifier, readable},
-    replay::line_of,
+    row_name::line_of,
 };
 
 /// Number of events of each kind. A person has to look at each of them.

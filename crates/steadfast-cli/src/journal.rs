@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 pub(crate) mod records;
+mod sidecar_note;
 pub(crate) mod user;
 
 use std::{
@@ -17,7 +18,8 @@ use steadfast::{
     limit::Account,
 };
 
-use crate::{events::Kept, exit::Failed, orders::admin_of};
+pub(crate) use self::sidecar_note::{Facts, Note, admin_of, path_of, read_own};
+use crate::{events::Kept, exit::Failed};
 
 /// The account of a rehearsal is this and the address of its sandbox. No address of a service begins with it.
 pub(crate) const REHEARSAL: &str = "rehearsal ";

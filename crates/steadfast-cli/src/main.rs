@@ -30,10 +30,12 @@ mod proxy;
 mod question;
 mod reach;
 mod readable;
+mod reason;
 #[cfg(feature = "redis")]
 mod redis;
 mod replay;
 mod resends;
+mod row_name;
 mod sandbox;
 mod secret;
 mod sends;
@@ -41,6 +43,7 @@ mod signal;
 mod stdout;
 mod summary;
 mod wait;
+mod words;
 
 use std::process::ExitCode;
 

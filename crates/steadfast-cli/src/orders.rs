@@ -13,7 +13,6 @@ use std::{
 
 use steadfast::dedup::{RecoveredOrder, Settings, journal::FileJournal};
 
-pub(crate) use self::sidecar::{Note, admin_of};
 use self::{
     next_step::NextSteps,
     row::{NOT_EXECUTED, Row, show},
@@ -22,7 +21,7 @@ use crate::{
     account,
     events::{Kept, Seen},
     exit::{Failed, print_note},
-    journal::{clearing, in_use, way_out, with_advice},
+    journal::{admin_of, clearing, in_use, way_out, with_advice},
     placement::means_rejected,
     stdout,
 };

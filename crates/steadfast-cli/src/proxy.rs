@@ -54,7 +54,8 @@ use crate::{
     account::{SECRETS, base_url},
     config, events,
     exit::{Failed, print_note},
-    orders::{self, Note},
+    journal::Note,
+    orders,
     resends::Resends,
     signal::Signals,
 };

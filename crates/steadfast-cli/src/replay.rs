@@ -4,7 +4,6 @@ mod agreed;
 mod args;
 mod closing;
 mod known;
-mod name;
 mod newest;
 mod out;
 mod output;
@@ -20,7 +19,6 @@ mod run;
 mod service;
 mod target;
 mod truth;
-mod words;
 
 use std::{
     cell::OnceCell,
@@ -32,11 +30,7 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-pub(crate) use self::{
-    args::Args,
-    name::line_of,
-    result::{is_for_a_person, told},
-};
+pub(crate) use self::args::Args;
 use self::{
     closing::{TOKEN_IS_GOOD, last_line, sum_up, tell_events_before, where_kept},
     out::OutFile,

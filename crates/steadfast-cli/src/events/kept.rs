@@ -9,7 +9,7 @@ use steadfast::dedup::Settings;
 use steadfast_call::file::open_own;
 
 use super::{Seen, repeats::once_each};
-use crate::readable::identifier;
+use crate::{exit::Failed, readable::identifier};
 
 /// Events that outlive the process: one JSON object a line, beside the journal.
 pub(crate) struct Kept(PathBuf);
@@ -18,6 +18,14 @@ impl Kept {
     /// Returns the events file of a journal.
     pub(crate) fn beside(journal: &Path) -> Self {
         Self(with_ending(journal, ".events"))
+    }
+
+    /// Returns the events that earlier runs have stored beside a journal and that are not cleared.
+    pub(crate) fn standing(journal: Option<&Path>) -> Result<Vec<Seen>, Failed> {
+        let Some(kept) = journal.map(Self::beside) else { return Ok(Vec::new()) };
+        kept.check().and_then(|()| kept.read()).map_err(|error| {
+            Failed::usage(format_args!("{}: {error}: nothing was sent", kept.path().display()))
+        })
     }
 
     pub(crate) fn path(&self) -> &Path {

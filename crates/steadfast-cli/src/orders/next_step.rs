@@ -14,7 +14,7 @@ use steadfast::{
     ext::Account,
 };
 
-use crate::replay::{is_for_a_person, told};
+use crate::reason::{is_for_a_person, told};
 
 const DAY: u64 = 86_400;
 

@@ -1,11 +1,6 @@
 //! A running sidecar, which holds the journal: it takes a ruling by its listener for operators.
 
-use std::{
-    fs::{self, File},
-    io::{ErrorKind, Read, Write},
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{io::ErrorKind, path::Path, time::Duration};
 
 use bytes::Bytes;
 use http::{Request, StatusCode, Uri, header};
@@ -15,54 +10,19 @@ use hyper_util::{
     rt::TokioExecutor,
 };
 use secrecy::{ExposeSecret, SecretString};
-use serde::{Deserialize, Serialize};
-use steadfast::{call::file::open_own, dedup::RecoveredOrder, spec::Form};
+use steadfast::{dedup::RecoveredOrder, spec::Form};
 use tokio::time::timeout;
 
-use crate::{exit::Failed, journal::beside, readable::readable};
+use crate::{
+    exit::Failed,
+    journal::{Facts, path_of, read_own},
+    readable::readable,
+};
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest answer.
 const LONGEST: usize = 4_096;
-
-/// The note that a sidecar writes beside its journal, for the other verbs.
-#[derive(Serialize, Deserialize)]
-struct Facts {
-    admin_url: String,
-    token_file: PathBuf,
-}
-
-/// The file with a sidecar's facts. It ends with the sidecar.
-pub(crate) struct Note(PathBuf);
-
-impl Note {
-    /// Writes down where the operator's listener of the sidecar with this journal is, and where its local token.
-    pub(crate) fn write(journal: &Path, admin_url: String, token_file: PathBuf) -> std::io::Result<Self> {
-        let note = Self(path_of(journal));
-        let text = serde_json::to_vec(&Facts { admin_url, token_file })?;
-        let mut file = open_own(&note.0, File::options().write(true).create(true).truncate(true))?;
-        file.write_all(&text)?;
-        Ok(note)
-    }
-}
-
-impl Drop for Note {
-    fn drop(&mut self) {
-        // One that is left is not read: the journal is free then, or the next sidecar has written its own.
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
-/// Returns the operator's address of the sidecar that has noted down that it has the journal. It may have died since.
-pub(crate) fn admin_of(journal: &Path) -> Option<String> {
-    let text = read_own(&path_of(journal)).ok()?;
-    Some(serde_json::from_str::<Facts>(&text).ok()?.admin_url)
-}
-
-fn path_of(journal: &Path) -> PathBuf {
-    beside(journal, ".sidecar")
-}
 
 /// The sidecar, and what opens it.
 pub(super) struct Sidecar {
@@ -135,10 +95,4 @@ impl Sidecar {
             status => Err(unsaid(&format_args!("it answers {status}"))),
         }
     }
-}
-
-fn read_own(path: &Path) -> std::io::Result<String> {
-    let mut text = String::new();
-    open_own(path, File::options().read(true))?.read_to_string(&mut text)?;
-    Ok(text)
 }

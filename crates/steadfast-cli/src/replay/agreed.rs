@@ -7,19 +7,19 @@ use super::{
     args::Args,
     close,
     closing::reason_of,
-    known, name,
+    known,
     out::OutFile,
     output::{begin, unwritten},
-    ready::standing,
     result::RowEnd,
     row::Rows,
     run::Stop,
     target::Target,
 };
 use crate::{
-    events::EventCounts,
+    events::{EventCounts, Kept},
     exit::{Failed, print_note},
     placement::{Hindrance, Placement},
+    row_name,
 };
 
 /// The rows of a run that needs no further word of its user.
@@ -37,7 +37,7 @@ impl Agreed {
         print_note("interrupted: nothing was sent");
         let before = known::sent_before(journal.as_deref())?;
         let ends = journal.as_deref().and_then(known::Ends::read);
-        let events_before = standing(journal.as_deref())?;
+        let events_before = Kept::standing(journal.as_deref())?;
         let is_rehearsal = target.is_rehearsal();
         let out = args.out.as_deref().map(OutFile::create).transpose()?;
         let mut results = begin(args, out.as_ref(), is_rehearsal)?;
@@ -57,7 +57,7 @@ impl Agreed {
             told.map_err(unwritten)?;
         }
         let told: BTreeSet<u64> = results.ends().filter_map(RowEnd::open_line).collect();
-        let is_told = |name: &&String| name::line_of(name).is_some_and(|line| told.contains(&line));
+        let is_told = |name: &&String| row_name::line_of(name).is_some_and(|line| told.contains(&line));
         let open = ends.iter().flat_map(|ends| ends.verdicts.keys());
         let leftovers = open.filter(|name| !is_told(name)).count();
         close(

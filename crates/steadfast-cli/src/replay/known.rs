@@ -11,14 +11,12 @@ use steadfast::{
     },
 };
 
-use super::{
-    name,
-    row::{Row, Rows},
-};
+use super::row::{Row, Rows};
 use crate::{
     exit::{Failed, print_note},
     journal::{read, without_refused},
     placement::Placement,
+    row_name,
 };
 
 /// Prints what a run continues from, before anything is sent.
@@ -58,7 +56,7 @@ pub(super) fn holds_rows(journal: &Path) -> Result<bool, Failed> {
 /// Returns the line and the order of a row that was sent.
 pub(super) fn row_of(entry: &Entry) -> Option<(u64, &OrderRequest)> {
     let Record::Begun { name: Some(name), order, .. } = &entry.record else { return None };
-    let line = name::line_of(name.as_str())?;
+    let line = row_name::line_of(name.as_str())?;
     Some((line, order))
 }
 
@@ -82,14 +80,14 @@ fn sent(entries: &[Entry]) -> BTreeSet<String> {
     // A second order that was refused (401, 429) may be placed until a list has confirmed the refusal.
     let open = steadfast::dedup::unresolved(entries);
     let seconds = open.iter().filter_map(|order| order.name.as_ref());
-    names.extend(seconds.map(|name| name.as_str().to_owned()).filter(|name| name::is_second(name)));
+    names.extend(seconds.map(|name| name.as_str().to_owned()).filter(|name| row_name::is_second(name)));
     names
 }
 
 /// Returns the rows whose second order was sent by an earlier run and may be placed. After "the first one is not
 /// there", the user would otherwise place a third.
 pub(super) fn seconds(names: &BTreeSet<String>) -> BTreeSet<u64> {
-    names.iter().filter(|name| name::is_second(name)).filter_map(|name| name::line_of(name)).collect()
+    names.iter().filter(|name| row_name::is_second(name)).filter_map(|name| row_name::line_of(name)).collect()
 }
 
 /// Returns the orders without an end in a journal, by name. `None` if it cannot be read.
@@ -154,7 +152,7 @@ pub(super) fn told_of<'a>(
     before: &BTreeSet<String>,
     ends: impl FnOnce() -> Option<&'a Ends>,
 ) -> Option<Placement> {
-    let names = [name::of_second(line), name::of_first(line)];
+    let names = [row_name::of_second(line), row_name::of_first(line)];
     let mut sent = names.into_iter().filter(|name| before.contains(name)).peekable();
     sent.peek()?;
     let Some(known) = ends() else { return Some(Placement::unresolved("interrupted", None)) };

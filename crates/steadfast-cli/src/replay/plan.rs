@@ -1,6 +1,7 @@
 use std::{collections::BTreeMap, fmt};
 
-use super::{known::End, name, preview::Preview};
+use super::{known::End, preview::Preview};
+use crate::row_name;
 
 /// The rows of a file, by what a run does with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,7 @@ impl Plan {
     pub(super) fn of(preview: &Preview, ends: &BTreeMap<String, End>, again: bool) -> Self {
         let mut plan = Self { to_send: 0, placed: 0, doubtful: 0, bad: preview.bad, again };
         for line in &preview.lines {
-            let ends = [name::of_first(*line), name::of_second(*line)].map(|name| ends.get(&name));
+            let ends = [row_name::of_first(*line), row_name::of_second(*line)].map(|name| ends.get(&name));
             let is_placed = ends.iter().flatten().any(|end| matches!(end, End::Placed(_)));
             let count = match is_placed {
                 true => &mut plan.placed,

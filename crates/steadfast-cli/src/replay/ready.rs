@@ -77,7 +77,7 @@ pub(super) async fn prepare(args: &Args, agreed: &mut Option<Agreed>) -> Result<
         print_note(format_args!("{name} holds no order: nothing is placed"));
         let out = args.out.as_deref().map(OutFile::create).transpose()?;
         let mut results = begin(args, out.as_ref(), false)?;
-        let looked = look(args, open()?, "none", &mut results, &standing(journal.as_deref())?);
+        let looked = look(args, open()?, "none", &mut results, &Kept::standing(journal.as_deref())?);
         finish(args, out).map_or(Ok(()), |error| Err(unwritten(error)))?;
         return looked.map(|()| None);
     }
@@ -105,7 +105,7 @@ pub(super) async fn prepare(args: &Args, agreed: &mut Option<Agreed>) -> Result<
     // A note that cannot be written is reported before the message that orders are sent.
     let of_real_orders = journal.as_deref().filter(|_| !is_rehearsal);
     let noted = of_real_orders.map(|journal| paired::note(journal, &args.file)).transpose()?.flatten();
-    let events_before = standing(journal.as_deref())?;
+    let events_before = Kept::standing(journal.as_deref())?;
     let ends = journal.as_deref().and_then(known::ends_in).unwrap_or_default();
     let plan = Plan::of(&preview, &ends, args.resend_absent);
     let account = service.user.clone().unwrap_or_else(|| "of the token".to_owned());
@@ -153,14 +153,6 @@ pub(super) async fn prepare(args: &Args, agreed: &mut Option<Agreed>) -> Result<
         results,
         out,
     }))
-}
-
-/// Returns the events that earlier runs have stored beside the journal and that are not cleared.
-pub(super) fn standing(journal: Option<&Path>) -> Result<Vec<Seen>, Failed> {
-    let Some(kept) = journal.map(Kept::beside) else { return Ok(Vec::new()) };
-    kept.check()
-        .and_then(|()| kept.read())
-        .map_err(|error| Failed::usage(format_args!("{}: {error}: nothing was sent", kept.path().display())))
 }
 
 /// Refuses a journal that does not belong to these rows today. A returned text says why it is accepted nevertheless.

@@ -10,17 +10,18 @@ use std::{
 
 pub(crate) use self::{
     counts::Counts,
-    sentence::{is_for_a_person, told},
     sheet::{COLUMNS, RowEnd},
 };
 use self::{
     sentence::{found_out, is_rejected, way_out, with_candidates, with_said, word},
     sheet::{Record, Sheet},
 };
-use super::{name, row::BadRow};
+use super::row::BadRow;
 use crate::{
     events::Seen,
     placement::{Hindrance, Placement},
+    reason::told,
+    row_name,
 };
 
 /// Writes the result of each row as soon as it is known.
@@ -192,7 +193,7 @@ impl<W: Write> Results<W> {
 
     /// Returns the row that the event names, and the one whose order id it holds.
     fn rows_of(&self, seen: &Seen) -> (Option<u64>, Option<u64>) {
-        let named = seen.name.as_deref().and_then(name::line_of);
+        let named = seen.name.as_deref().and_then(row_name::line_of);
         (named, seen.order_id.as_deref().and_then(|id| self.lines.get(id).copied()))
     }
 

@@ -18,7 +18,7 @@ use steadfast::{Client, dedup::OrderEvent};
 use tokio::{sync::broadcast::Receiver, time::Instant};
 
 use super::{
-    known, name,
+    known,
     result::Results,
     row::{Row, Rows},
 };
@@ -26,6 +26,7 @@ use crate::{
     events::{Contradicted, EventCounts, Kept, Seen, ToldBefore},
     exit::print_note,
     placement::{Hindrance, Placement, Tell, place},
+    row_name,
     sends::Sends,
     signal::Signals,
 };
@@ -107,7 +108,7 @@ impl Replay {
         self.drive(&mut second, 1, &mut events, signals, |_| false).await;
         // The second order of a row was not placed any more, so the result is that of the first.
         for row in seconds {
-            self.ended(&name::of_first(row.line), row.line, &Placement::NotObserved { said: None });
+            self.ended(&row_name::of_first(row.line), row.line, &Placement::NotObserved { said: None });
         }
         self.shut_down(&mut events, signals).await;
         self.take_waiting(&mut events);
@@ -117,7 +118,7 @@ impl Replay {
             self.ends.take();
             while let Some(row) = self.next_row(&mut rows) {
                 let not_sent = self.not_sent();
-                self.ended(&name::of_first(row.line), row.line, &not_sent);
+                self.ended(&row_name::of_first(row.line), row.line, &not_sent);
             }
         }
         // Each row has its result by now: the list shows which of the placed ones were rejected.

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use steadfast_sandbox::State;
 
-use super::name;
+use crate::row_name;
 
 /// The embedded sandbox's orders for the rows of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -21,10 +21,11 @@ pub(crate) struct Truth {
 
 impl Truth {
     pub(crate) fn of(state: &State, sent: &[String]) -> Self {
-        let mut orders: BTreeMap<&str, usize> = sent.iter().map(|name| (name::first_of(name), 0)).collect();
+        let mut orders: BTreeMap<&str, usize> =
+            sent.iter().map(|name| (row_name::first_of(name), 0)).collect();
         for intent in state.orders.iter().filter_map(|order| order.intent.as_deref()) {
             // An order that is placed again after it was not observed belongs to the same row.
-            let row = name::first_of(intent);
+            let row = row_name::first_of(intent);
             *orders.entry(row).or_default() += 1;
         }
         Self {

@@ -12,7 +12,7 @@ use crate::{
     session::session,
 };
 
-#[path = "../../src/replay/words.rs"]
+#[path = "../../src/words.rs"]
 mod words;
 
 const HEAD: &str = "\

@@ -7,12 +7,13 @@ use std::{
 
 use super::{
     NotPlaced, Results, ToldPlaced,
-    sentence::{told, way_out, with_candidates},
+    sentence::{way_out, with_candidates},
     sheet::Record,
 };
 use crate::{
     events::{NOT_KNOWN, Seen},
     readable::identifier,
+    reason::told,
 };
 
 /// The status of a line about a row whose order the run has not looked for a last time.

@@ -3,14 +3,8 @@ use steadfast::dedup::Resolution;
 use crate::{
     placement::means_rejected,
     readable::{identifier, readable},
-    replay::words::REASONS,
+    reason::is_for_a_person,
 };
-
-/// Returns the word of a reason, with its meaning.
-pub(crate) fn told(reason: &str) -> String {
-    let meant = REASONS.iter().find(|(word, _)| *word == reason);
-    meant.map_or_else(|| reason.to_owned(), |(word, sentence)| format!("{word}: {sentence}"))
-}
 
 /// Returns advice for reasons that wait for a person.
 pub(super) fn way_out(reason: &str) -> &'static str {
@@ -18,23 +12,6 @@ pub(super) fn way_out(reason: &str) -> &'static str {
         true => "; once you have found it or not, say so with `steadfast orders rule`",
         false => "",
     }
-}
-
-/// Returns true for reasons that no later run or read can resolve on the same day: a person has to rule on the order.
-pub(crate) fn is_for_a_person(reason: &str) -> bool {
-    matches!(
-        reason,
-        "accepted_unknown_id"
-            | "no_baseline"
-            | "near_match"
-            | "ambiguous_owner"
-            | "list_not_monotone"
-            | "session_changed"
-            | "epoch_changed"
-            | "uncalibrated"
-            | "resends_exhausted"
-            | "tainted"
-    )
 }
 
 /// Appends the orders that it may be.

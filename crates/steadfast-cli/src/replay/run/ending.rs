@@ -11,7 +11,8 @@ use tokio::time::Instant;
 use super::{Replay, Stop};
 use crate::{
     placement::{Hindrance, Placement},
-    replay::{closing::reason_of, known, name, row::Row},
+    replay::{closing::reason_of, known, row::Row},
+    row_name,
 };
 
 const TOKEN_REFUSED: &str =
@@ -32,7 +33,7 @@ impl Replay {
         let read = || known::ends_in(self.journal.as_deref()?);
         let ends = if open.is_empty() { None } else { read() };
         for (line, name) in open {
-            let is_second = name::is_second(&name);
+            let is_second = row_name::is_second(&name);
             let placement = match ends.as_ref().map(|ends| ends.get(&name)) {
                 Some(Some(known::End::Open)) => Placement::unresolved("interrupted", None),
                 // The journal was moved or removed.
@@ -133,7 +134,8 @@ impl Replay {
             let doubtful: Vec<(u64, Option<Verdict>)> = match &open {
                 Some(open) => not_placed
                     .filter_map(|line| {
-                        let verdict = open.get(&name::of_first(line)).or(open.get(&name::of_second(line)));
+                        let verdict =
+                            open.get(&row_name::of_first(line)).or(open.get(&row_name::of_second(line)));
                         Some((line, Some(verdict?.clone())))
                     })
                     .collect(),
@@ -164,7 +166,8 @@ impl Replay {
     fn may_be_sent(&self, line: u64) -> bool {
         let has_begun = |name: String| self.begun.contains(&name) || self.sends.hold(&name);
         // Without a journal no send is noted.
-        self.journal.is_none() || [name::of_first(line), name::of_second(line)].into_iter().any(has_begun)
+        self.journal.is_none()
+            || [row_name::of_first(line), row_name::of_second(line)].into_iter().any(has_begun)
     }
 
     /// Returns what became of a row that an earlier run has sent, by the journal, if its turn did not come: of its second

@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use steadfast::dedup::Ruling;
 
 use super::Replay;
-use crate::replay::{known, name, row::Row};
+use crate::{
+    replay::{known, row::Row},
+    row_name,
+};
 
 /// Which rows are placed again if their order was looked for and not found.
 pub(in crate::replay) struct Again {
@@ -27,9 +30,9 @@ impl Replay {
     /// If an earlier run has settled the first order and sent a second one, the second name is used: under the first
     /// the order would be sent again.
     pub(super) fn name_of_first(&self, line: u64, again: &Again) -> String {
-        let first = name::of_first(line);
+        let first = row_name::of_first(line);
         let is_settled = again.sent.contains(&line) && !self.before.contains(&first);
-        if is_settled { name::of_second(line) } else { first }
+        if is_settled { row_name::of_second(line) } else { first }
     }
 
     /// Returns the name under which a row is placed again after its order was not found.
@@ -37,7 +40,7 @@ impl Replay {
     /// The first order is settled before, so that no run looks for it once the second one has replaced it. A run that
     /// dies in between has sent nothing for the row; the next run does.
     pub(super) fn name_after_absence(&self, line: u64, again: &Again) -> String {
-        let (first, second) = (name::of_first(line), name::of_second(line));
+        let (first, second) = (row_name::of_first(line), row_name::of_second(line));
         let Some(journal) = &self.journal else { return second };
         if self.name_of_first(line, again) == second {
             return second;

@@ -9,7 +9,8 @@ use super::Replay;
 use crate::{
     clock::wall,
     events::{Heard, Seen, Told},
-    replay::{known, name, result::RowEnd},
+    replay::{known, result::RowEnd},
+    row_name,
 };
 
 impl Replay {
@@ -34,7 +35,7 @@ impl Replay {
             Ok(event) => {
                 let Self { contradicted, open, .. } = self;
                 contradicted
-                    .tell(&event, |name| name::line_of(name).is_some_and(|line| open.contains_key(&line)))
+                    .tell(&event, |name| row_name::line_of(name).is_some_and(|line| open.contains_key(&line)))
             }
             Err(RecvError::Lagged(missed)) => Told::missed(missed),
             // Not possible, because this run holds the client that sends them.
@@ -78,13 +79,13 @@ impl Replay {
     pub(super) fn report_leftovers(&mut self) {
         // A run without a journal knows of no earlier one.
         let recovered = self.client.recovered().unwrap_or_default();
-        let rows: BTreeSet<&str> = self.sent.iter().map(|name| name::first_of(name)).collect();
+        let rows: BTreeSet<&str> = self.sent.iter().map(|name| row_name::first_of(name)).collect();
         let told: BTreeSet<u64> = self.results.ends().filter_map(RowEnd::open_line).collect();
         let mut notes = Vec::new();
         for order in known::unknown(&recovered) {
             let name = order.name.as_ref().map_or("an order without a name", |name| name.as_str());
-            let is_told = name::line_of(name).is_some_and(|line| told.contains(&line));
-            if !is_told && !rows.contains(name::first_of(name)) {
+            let is_told = row_name::line_of(name).is_some_and(|line| told.contains(&line));
+            if !is_told && !rows.contains(row_name::first_of(name)) {
                 notes.push(format!("{name} of an earlier run is not resolved: see `steadfast orders`"));
             }
         }

@@ -4,12 +4,12 @@ const FIRST: &str = "line-";
 const SECOND: &str = "-again";
 
 /// Returns the name of a row's order.
-pub(super) fn of_first(line: u64) -> String {
+pub(crate) fn of_first(line: u64) -> String {
     format!("{FIRST}{line}")
 }
 
 /// Returns the name of the order that is placed for a row whose first one was not found.
-pub(super) fn of_second(line: u64) -> String {
+pub(crate) fn of_second(line: u64) -> String {
     format!("{FIRST}{line}{SECOND}")
 }
 
@@ -19,11 +19,11 @@ pub(crate) fn line_of(name: &str) -> Option<u64> {
 }
 
 /// Returns the name of the first order of a row, whichever of its two is named.
-pub(super) fn first_of(name: &str) -> &str {
+pub(crate) fn first_of(name: &str) -> &str {
     name.trim_end_matches(SECOND)
 }
 
 /// True if a name is that of a row's second order.
-pub(super) fn is_second(name: &str) -> bool {
+pub(crate) fn is_second(name: &str) -> bool {
     name.ends_with(SECOND)
 }
