@@ -7,13 +7,13 @@ use http::{HeaderValue, Method, Response, StatusCode, header};
 use tokio::sync::watch;
 
 use crate::{
-    answer::AnswerBody,
+    answer::{AnswerBody, text},
     dashboard::{Access, DASHBOARD, DOOR, Page, cookie_name, protect, set_cookie},
     forward::Forward,
     front::{Framing, Front, Head, Refusal, Scope, Visitor, bearer},
     halting::{halt, resume},
+    proxy::Proxy,
     ruling::{RULE, Ruled},
-    server::{Proxy, text},
     sharing, token_health, withheld,
 };
 
@@ -173,7 +173,7 @@ pub(crate) async fn answer(proxy: &Proxy, task: Task, stop: &watch::Receiver<()>
             Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "state cannot be written\n"),
         },
         Task::Events(scope) => match dashboard.stream(scope, stop.clone()) {
-            Some(stream) => of_kind("text/event-stream", AnswerBody::Events(Box::new(stream))),
+            Some(stream) => of_kind("text/event-stream", AnswerBody::Events(Box::pin(stream))),
             None => text(StatusCode::SERVICE_UNAVAILABLE, "too many viewers\n"),
         },
         Task::Enter { link, cookie } => match dashboard.access.enter(&link) {

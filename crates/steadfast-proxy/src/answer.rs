@@ -1,6 +1,7 @@
 //! The answers that the sidecar makes itself, and what it leaves out of the service's.
 
 use std::{
+    convert::Infallible,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -14,7 +15,6 @@ use http_body_util::Full;
 use steadfast::{BrokenBody, spec::msg};
 
 use crate::{
-    dashboard::Stream,
     front::{Admitted, Refusal},
     mask::{Mask, Masked},
     orders::Delivery,
@@ -44,7 +44,7 @@ const LEFT_OUT: [&str; 14] = [
 pub(crate) enum AnswerBody {
     Own { body: Masked<Full<Bytes>>, then: Option<(Arc<Talk<Admitted>>, Delivery)> },
     Service(Masked<steadfast::Body>),
-    Events(Box<Stream>),
+    Events(Pin<Box<dyn Body<Data = Bytes, Error = Infallible> + Send>>),
 }
 
 impl AnswerBody {
@@ -82,9 +82,7 @@ impl Body for AnswerBody {
                 frame
             }
             Self::Service(body) => Pin::new(body).poll_frame(cx),
-            Self::Events(stream) => {
-                stream.poll_next(cx).map(|event| event.map(|event| Ok(Frame::data(event))))
-            }
+            Self::Events(stream) => stream.as_mut().poll_frame(cx).map_err(|never| match never {}),
         }
     }
 
@@ -103,6 +101,15 @@ impl Body for AnswerBody {
             Self::Events(_) => SizeHint::default(),
         }
     }
+}
+
+/// Makes an answer in plain text.
+pub(crate) fn text(status: StatusCode, text: impl Into<Bytes>) -> Response<AnswerBody> {
+    let mut response = Response::new(AnswerBody::own(text));
+    *response.status_mut() = status;
+    let plain = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, plain);
+    response
 }
 
 /// An answer of the sidecar's own, in the service's envelope.

@@ -3,8 +3,8 @@
 use http::{Response, StatusCode};
 
 use crate::{
-    answer::AnswerBody,
-    server::{Proxy, text},
+    answer::{AnswerBody, text},
+    proxy::Proxy,
     sharing::NotResumed,
 };
 

@@ -93,6 +93,7 @@ mod login;
 mod mask;
 mod orders;
 mod orders_of;
+mod proxy;
 mod ruling;
 mod screen;
 mod server;
@@ -104,6 +105,6 @@ mod withheld;
 
 pub use crate::{
     orders_of::OrdersOf,
-    server::Proxy,
+    proxy::Proxy,
     sharing::{NotResumed, SharedOrders, Sharing},
 };

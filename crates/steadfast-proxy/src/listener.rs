@@ -173,7 +173,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
-    use crate::{front::Tokens, server::Proxy};
+    use crate::{front::Tokens, proxy::Proxy};
 
     #[test]
     fn a_shortage_or_a_lost_caller_does_not_end_the_listener() {

@@ -8,8 +8,8 @@ use steadfast::{
 };
 
 use crate::{
-    answer::AnswerBody,
-    server::{Proxy, text},
+    answer::{AnswerBody, text},
+    proxy::Proxy,
 };
 
 /// The path of the call that rules.

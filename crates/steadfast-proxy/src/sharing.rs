@@ -5,10 +5,7 @@ use std::{fmt::Write, pin::Pin, sync::Arc, time::Duration};
 use http::{Response, StatusCode};
 use steadfast::dedup::journal::NotOwner;
 
-use crate::{
-    answer::{AnswerBody, Own},
-    server::text,
-};
+use crate::answer::{AnswerBody, Own, text};
 
 /// How soon a caller may try again that has not much to wait for.
 const SOON: Duration = Duration::from_secs(1);

@@ -4,6 +4,7 @@
 //! and at least every two seconds the time alone, so that the page knows that it is not stale.
 
 use std::{
+    convert::Infallible,
     future::Future,
     pin::Pin,
     sync::Arc,
@@ -12,6 +13,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use http_body::{Body, Frame};
 use serde_json::{Map, Value};
 use tokio::{
     sync::{OwnedSemaphorePermit, watch},
@@ -61,7 +63,7 @@ impl Stream {
     }
 
     /// Returns the next event; `None` once the listener ends.
-    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if self.is_over || self.ending.as_mut().poll(cx).is_ready() {
             self.is_over = true;
             return Poll::Ready(None);
@@ -75,6 +77,18 @@ impl Stream {
                 return Poll::Ready(Some(event.into()));
             }
         }
+    }
+}
+
+impl Body for Stream {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.get_mut().poll_next(cx).map(|event| event.map(|event| Ok(Frame::data(event))))
     }
 }
 
