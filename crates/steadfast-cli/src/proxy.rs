@@ -1,5 +1,6 @@
 //! `steadfast proxy`: the sidecar for programs in any language.
 
+mod address;
 mod announce;
 mod child;
 mod descriptors;
@@ -35,13 +36,13 @@ use steadfast_proxy::{
     front::{Admission, Host, InvalidToken, Tokens},
 };
 use tokio::{
-    net::TcpListener,
     sync::oneshot,
     task::JoinSet,
     time::{Instant, timeout, timeout_at},
 };
 
 use self::{
+    address::bind,
     announce::{Facts, announce, announce_to_program},
     child::Program,
     news::Telling,
@@ -389,12 +390,6 @@ fn admission(options: &Changeable) -> Result<Admission, Failed> {
 const PORT: u16 = 8090;
 const REHEARSAL_PORT: u16 = 8091;
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-
-async fn bind(address: SocketAddr) -> Result<TcpListener, Failed> {
-    TcpListener::bind(address)
-        .await
-        .map_err(|error| Failed::error(format!("cannot listen on {address}: {error}")))
-}
 
 /// Waits for the end of the listener for programs.
 async fn served(serving: &mut JoinSet<io::Result<()>>) -> io::Result<()> {
