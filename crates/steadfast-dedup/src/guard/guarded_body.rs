@@ -48,7 +48,8 @@ pub(crate) struct CheckedOrder {
     pub(crate) journal_day: Option<TradingDay>,
 }
 
-/// Until when a request may leave. Time in suspension counts, so that nothing old leaves after the machine wakes.
+/// Until when a request may leave. Time in suspension counts, so that nothing old leaves after the machine wakes; and so does
+/// a wall clock that was set forward, as it is after a virtual machine was paused.
 #[derive(Default)]
 pub(crate) struct TimeLimits {
     /// When its call began, and the clocks that measure the time since.
@@ -69,14 +70,13 @@ impl TimeLimits {
     }
 
     fn permit(&self, now: Instant) -> bool {
-        let (aged, late) = match &self.began {
+        let aged = match &self.began {
             Some((began, clocks)) => {
-                let (start, now) = (Instant::from_std(began.monotonic()), clocks.at(now.into_std()));
-                (start + began.aged_at_most(&now), start + began.elapsed_at_most(&now))
+                Instant::from_std(began.monotonic()) + began.aged_at_most(&clocks.at(now.into_std()))
             }
-            None => (now, now),
+            None => now,
         };
-        self.send_by.is_none_or(|by| aged <= by) && self.deadline.is_none_or(|by| late <= by)
+        [self.send_by, self.deadline].into_iter().flatten().all(|by| aged <= by)
     }
 }
 

@@ -62,10 +62,11 @@ impl Listener {
         // A compressed body would have to be unpacked first.
         let plain = !response.headers().contains_key(header::CONTENT_ENCODING);
         // A cached copy may be of the day before.
-        let fresh = !is_out_of_a_cache(response.headers());
+        let is_copy = is_out_of_a_cache(response.headers());
         if response.status().is_success() {
             self.account.hear_date(&self.asked, response.headers());
         }
+        let fresh = !is_copy && !self.account.are_lists_of_another_day();
         // With a journal, the guard names the session by a hash.
         let extensions = response.extensions();
         let hashed = extensions.get::<Session>().copied();

@@ -84,6 +84,16 @@ impl OrderProtocol {
         self.intents.get(&intent).map(|intent| (intent.name().cloned(), intent.order().clone()))
     }
 
+    /// True if lists are of another day, by the service's last date: they say nothing about ours.
+    pub(crate) fn are_lists_of_another_day(&self) -> bool {
+        self.time.is_another_by_date()
+    }
+
+    /// True if a name stands for an order, or stood for one on another day.
+    pub(crate) fn has_named(&self, name: &ext::IntentId) -> bool {
+        self.intents.holder(name).is_some()
+    }
+
     /// True if a name stood for an order on another day.
     pub(crate) fn was_named_before(&self, name: &ext::IntentId) -> bool {
         let intent = self.intents.holder(name).and_then(|number| self.intents.get(&number));

@@ -77,6 +77,11 @@ impl Timeline {
         self.dated = day;
     }
 
+    /// True if the service's last date, of those since the day began, named another day.
+    pub(crate) fn is_another_by_date(&self) -> bool {
+        self.dated != self.day
+    }
+
     /// Returns the day that the service's last date named, if that is later than the day.
     pub(crate) fn later_by_date(&self) -> Option<TradingDay> {
         Some(self.dated).filter(|&dated| dated > self.day)
@@ -89,11 +94,13 @@ impl Timeline {
         }
         self.day_began = Some(self.now);
         self.day_ends = None;
+        self.dated = day;
         Some(std::mem::replace(&mut self.day, day))
     }
 
     /// Renames the current day and returns its wrong name.
     pub(crate) fn rename_day(&mut self, day: TradingDay) -> TradingDay {
+        self.dated = day;
         std::mem::replace(&mut self.day, day)
     }
 

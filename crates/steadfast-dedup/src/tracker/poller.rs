@@ -191,7 +191,7 @@ impl<S> Poller<S> {
             StatusCode::FORBIDDEN => return Err(ReadFault::Forbidden),
             _ => return Err(ReadFault::Failed),
         }
-        if is_out_of_a_cache(response.headers()) {
+        if is_out_of_a_cache(response.headers()) || self.account.are_lists_of_another_day() {
             return Err(ReadFault::Failed);
         }
         let credentials = response.extensions().get::<SentCredentials>().cloned();

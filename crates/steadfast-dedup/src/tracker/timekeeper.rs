@@ -24,6 +24,8 @@ pub(crate) struct Timekeeper {
     last: Moment,
     day: DayClock,
     dated: Option<Moment>,
+    /// The wall clock was set, and no date came since.
+    stepped: bool,
     /// An answer of the service came without a date.
     undated: bool,
     /// By the wall clock, where there is no boot clock.
@@ -43,6 +45,7 @@ impl Timekeeper {
             last: start,
             day,
             dated: None,
+            stepped: false,
             undated: false,
             slept_by_wall: Duration::ZERO,
             slept: Duration::ZERO,
@@ -105,6 +108,7 @@ impl Timekeeper {
     pub(crate) fn read(&mut self, settings: &Settings, now: &Moment) -> impl Iterator<Item = Event> + use<> {
         let reading = settings.reading(&self.start, now);
         let change = self.day.read(reading);
+        self.stepped |= change.stepped.is_some();
         self.events(now, reading, change)
     }
 
@@ -117,6 +121,7 @@ impl Timekeeper {
         took: i64,
     ) -> impl Iterator<Item = Event> + use<> {
         self.dated = Some(*now);
+        self.stepped = false;
         let reading = settings.reading(&self.start, now);
         let change = self.day.date(reading, date, took);
         self.events(now, reading, change)
@@ -141,6 +146,11 @@ impl Timekeeper {
     pub(crate) fn is_dated(&self, now: &Moment) -> bool {
         let known = self.dated.is_some_and(|dated| dated.elapsed_at_most(now) < DATED_EVERY);
         known && !self.day.is_doubted()
+    }
+
+    /// True if the wall clock was set, and no date came since.
+    pub(crate) fn is_stepped(&self) -> bool {
+        self.stepped
     }
 
     /// Notes that an answer of the service came without a date.

@@ -71,7 +71,8 @@ impl Account {
 
     /// Learns the day from the service, by reading the list, where a name's meaning depends on this machine's clock.
     ///
-    /// That is so where the name stood for an order on another day: the clock may have been set while no process ran.
+    /// That is so where the name stood for an order on another day: the clock may have been set while no process ran. And
+    /// where the clock was set since the last `Date`: the day of an order of this name may be over.
     /// Returns false if the day is still unknown at the deadline. If answers have no `Date`, the machine's clock
     /// decides, unless it was seen to be set.
     pub(crate) async fn settle_day(
@@ -79,9 +80,14 @@ impl Account {
         name: &ext::IntentId,
         deadline: Option<Instant>,
     ) -> bool {
+        self.today();
         let end = deadline.unwrap_or_else(|| Instant::now() + LONGEST_SETTLING);
-        let is_settled =
-            || self.shared.look(|state| state.time.is_confirmed() || !state.protocol.was_named_before(name));
+        let is_settled = || {
+            self.shared.look(|state| match state.time.is_stepped() {
+                true => !state.protocol.has_named(name),
+                false => state.time.is_confirmed() || !state.protocol.was_named_before(name),
+            })
+        };
         loop {
             if is_settled() {
                 return true;
@@ -100,6 +106,11 @@ impl Account {
             }
             sleep_until(next).await;
         }
+    }
+
+    /// True if lists are of another day, by the service's last date: they say nothing about ours.
+    pub(crate) fn are_lists_of_another_day(&self) -> bool {
+        self.shared.look(|state| state.protocol.are_lists_of_another_day())
     }
 
     /// Returns the order id that a name stood for on another day, if it was placed.
