@@ -1466,6 +1466,33 @@ async fn o03_a_list_of_another_day_withdraws_no_order() {
     assert!(!told.iter().any(is_withdrawn), "{told:?}");
 }
 
+/// Regression: a machine stood still over midnight while an order was in doubt. The new day's list is empty, and the order was
+/// sent again.
+#[tokio::test(start_paused = true)]
+async fn o03_a_list_of_another_day_shows_no_absence() {
+    for (refuses, day_late) in [(false, 1), (false, 3), (true, 1)] {
+        let clocks = Clockwork::before_midnight(s(43_200));
+        let world = World { settings: clocks.settings().refuse_disputed_day(refuses), ..World::new() };
+        let ahead = days_ahead(&world, &clocks);
+        let process = world.start();
+        assert_eq!(process.place_as("before", &order(3)).await, Told::Placed("o1".into()));
+        world.gateway.will([gw504().placed()]);
+        let call = process.start_placing("n", ORDER);
+        sleep(ms(100)).await;
+        ahead.store(day_late, Ordering::SeqCst);
+        world.gateway.0.lock().orders.clear();
+        call.await.unwrap();
+        let mut ends = process.tracker.unresolved();
+        assert_eq!(ends.len(), 1, "{refuses} {day_late}");
+        let verdict = ends.remove(0).verdict;
+        assert!(
+            matches!(&verdict, Verdict::Unresolved(it) if it.reason == Reason::EpochChanged),
+            "{verdict:?}"
+        );
+        assert_eq!(world.gateway.posts(), 2, "nothing is sent again");
+    }
+}
+
 /// A later `Date` was the service's mistake: on the next day the name is free.
 #[tokio::test(start_paused = true)]
 async fn o03_a_later_date_that_is_taken_back_holds_no_name() {
