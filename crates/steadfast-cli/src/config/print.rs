@@ -5,7 +5,7 @@ use clap::parser::ValueSource;
 use super::{
     Origins, command, file,
     key::{self, Key, Kind, SECRETS, ZONE_TABLES},
-    options::option,
+    options::{find, option},
     refuse_empty_address, zones,
 };
 use crate::{exit::Failed, secret, stdout::print_line};
@@ -15,9 +15,7 @@ pub(crate) fn show(Origins { path, given, taken }: &Origins) -> Result<(), Faile
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     let mut command = command();
     command.build();
-    let Some(verb) = path.iter().try_fold(&command, |at, name| at.find_subcommand(name)) else {
-        return Ok(());
-    };
+    let Some(verb) = find(&command, &path) else { return Ok(()) };
     let show = |key: &Key| {
         let Some(option) = option(verb, &key.name) else { return };
         let id = option.get_id().as_str();

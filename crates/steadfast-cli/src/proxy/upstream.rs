@@ -1,6 +1,6 @@
 use std::{
     fs::{self, File},
-    io::{ErrorKind, Read, Write},
+    io::{ErrorKind, Write},
     net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
 };
@@ -27,7 +27,7 @@ use crate::{
     arena::Arena,
     client::{self, OrderJournal},
     exit::{Failed, print_note},
-    journal::{beside, folder_of, user},
+    journal::{beside, folder_of, read_own, user},
     limits::Limits,
     reach::reach,
     readable::hide_tokens_of,
@@ -216,9 +216,7 @@ pub(super) fn kept_token(path: &Path) -> Result<SecretString, Failed> {
 }
 
 fn read_token(path: &Path) -> std::io::Result<SecretString> {
-    let mut text = String::new();
-    open_own(path, File::options().read(true))?.read_to_string(&mut text)?;
-    Ok(text.trim().to_owned().into())
+    Ok(read_own(path)?.trim().to_owned().into())
 }
 
 /// As [`kept_token`]. Makes one if there is no file.
