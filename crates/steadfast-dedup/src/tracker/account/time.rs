@@ -80,12 +80,15 @@ impl Account {
         name: &ext::IntentId,
         deadline: Option<Instant>,
     ) -> bool {
+        if !self.shared.look(|state| state.protocol.has_named(name)) {
+            return true;
+        }
         self.today();
         let end = deadline.unwrap_or_else(|| Instant::now() + LONGEST_SETTLING);
         let is_settled = || {
-            self.shared.look(|state| match state.time.is_stepped() {
-                true => !state.protocol.has_named(name),
-                false => state.time.is_confirmed() || !state.protocol.was_named_before(name),
+            self.shared.look(|state| {
+                let is_known = state.time.is_confirmed() || !state.protocol.was_named_before(name);
+                is_known && !state.time.is_stepped()
             })
         };
         loop {
@@ -122,11 +125,11 @@ impl Account {
     ///
     /// Each is compared: a machine that stood still over midnight has no other clock that says so.
     pub(crate) fn hear_date(self: &Arc<Self>, asked: &Moment, headers: &HeaderMap) {
-        let now = self.settings.moment();
-        let is_known = self.shared.look(|state| state.time.is_dated(&now));
         if is_out_of_a_cache(headers) {
             return;
         }
+        let now = self.settings.moment();
+        let is_known = self.shared.look(|state| state.time.is_dated(&now));
         let date = headers.get(header::DATE).and_then(|date| date.to_str().ok());
         let Some(date) = date.and_then(|date| httpdate::parse_http_date(date).ok()) else {
             if !is_known && !self.shared.look(|state| state.time.is_undated()) {
